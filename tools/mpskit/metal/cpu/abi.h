@@ -1,0 +1,85 @@
+// The contract between a compiled kernel library and the runtime that launches it.
+// Both sides include this file and nothing else of each other's. No standard header: the kernel
+// side is compiled without any, so that no host name can hide or shadow a Metal one.
+#pragma once
+
+namespace mpskit::abi {
+
+constexpr unsigned simd_width = 32;
+// Bytes a lane can give to a simdgroup operation; the largest operand is a 4-vector of 64-bit.
+constexpr unsigned lane_slot = 32;
+
+struct Uint3 {
+  unsigned x, y, z;
+};
+
+// Where one thread of a dispatch stands. Names are those of MSL's kernel attributes.
+struct Thread {
+  Uint3 thread_position_in_grid;
+  Uint3 thread_position_in_threadgroup;
+  Uint3 threadgroup_position_in_grid;
+  Uint3 threads_per_grid;
+  Uint3 threadgroups_per_grid;
+  Uint3 threads_per_threadgroup; // of this threadgroup: smaller at a ragged edge of the grid
+  Uint3 dispatch_threads_per_threadgroup; // as dispatched
+  unsigned thread_index_in_threadgroup;
+  unsigned thread_index_in_simdgroup;
+  unsigned simdgroup_index_in_threadgroup;
+  unsigned simdgroups_per_threadgroup;
+  unsigned dispatch_simdgroups_per_threadgroup;
+};
+
+// What the lanes that took part in one simdgroup operation gave.
+struct Lanes {
+  const unsigned char* values; // lane i's at values + i * lane_slot; poison where inactive
+  unsigned active; // bit i is set when lane i took part
+  unsigned lane; // the caller's own index
+};
+
+struct Runtime {
+  // Waits for the simdgroup's active lanes; `value` is at most lane_slot bytes.
+  Lanes (*simd_gather)(const void* value, unsigned size);
+  // Waits for the simdgroup's, then the threadgroup's, remaining threads. `flags`: mem_flags.
+  void (*simdgroup_barrier)(unsigned flags);
+  void (*threadgroup_barrier)(unsigned flags);
+  // The place of one `threadgroup` variable, the same for every thread of a threadgroup. `site`
+  // tells the declarations of a library apart.
+  void* (*threadgroup_memory)(unsigned site, unsigned long bytes, unsigned long alignment);
+};
+
+enum class ParameterKind : unsigned { buffer, threadgroup, builtin };
+enum class ScalarKind : unsigned { other, boolean, signed_integer, unsigned_integer, floating };
+
+// One buffer or threadgroup parameter, as the host must fill it.
+struct Parameter {
+  const char* name;
+  ParameterKind kind;
+  unsigned index; // of [[buffer(n)]] or [[threadgroup(n)]]
+  unsigned size; // bytes of the pointee, 0 for void
+  unsigned alignment;
+  ScalarKind scalar; // of the pointee, or of its elements when it is a vector
+  bool reference; // T& holds one T, T* any number
+  bool constant; // the kernel may not write through it
+};
+
+using Entry = void (*)(const Thread&, void* const* buffers, void* const* threadgroup_buffers);
+
+struct Kernel {
+  const char* name; // the host name
+  Entry entry;
+  const Parameter* parameters;
+  unsigned parameter_count;
+  unsigned max_threads; // max_total_threads_per_threadgroup, or 1024
+};
+
+struct Dispatch {
+  const Kernel* kernel;
+  void* const* buffers;
+  const unsigned long* threadgroup_lengths; // bytes of each [[threadgroup(n)]]
+  unsigned threadgroup_length_count;
+  Uint3 threads;
+  Uint3 group_size;
+  unsigned workers; // OS threads to spread the threadgroups over, 0 for one a core
+};
+
+} // namespace mpskit::abi
