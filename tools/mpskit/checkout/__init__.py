@@ -1,0 +1,1 @@
+"""A PyTorch checkout: find it, inspect it, branch, commit, restore."""

@@ -1,0 +1,1 @@
+"""The cpu backend: Metal kernels compiled as C++, threads of a threadgroup run as fibers."""

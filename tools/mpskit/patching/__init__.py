@@ -1,0 +1,1 @@
+"""The patch set: its series, its edits, and applying them as one transaction."""
