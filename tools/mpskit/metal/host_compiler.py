@@ -43,6 +43,10 @@ class Compiler:
     def is_clang(self) -> bool:
         return "clang" in self.version
 
+    @property
+    def is_zig(self) -> bool:
+        return "ziglang" in self.command
+
     def run(self, arguments: Sequence[str | Path]) -> str:
         """Runs the compiler and returns its standard output; raises with its messages."""
         done = subprocess.run(
@@ -111,17 +115,23 @@ def _version(command: tuple[str, ...]) -> str:
     return cache.entry(f"compiler-{cache.key(identity)}.txt", ask).read_text()
 
 
-@lru_cache(maxsize=1)
-def machine_flags() -> tuple[str, ...]:
+def machine_flags(compiler: Compiler) -> tuple[str, ...]:
     """Flags for this processor: hardware half conversion where x86 has it."""
-    if platform.machine() not in ("x86_64", "AMD64"):
+    if not _has_x86_64_v3():
         return ()
+    # zig spells the levels of x86-64 with an underscore.
+    return ("-march=x86_64_v3",) if compiler.is_zig else ("-march=x86-64-v3",)
+
+
+@lru_cache(maxsize=1)
+def _has_x86_64_v3() -> bool:
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return False
     try:
         words = set(Path("/proc/cpuinfo").read_text().split())
     except OSError:
-        return ()
-    needed = {"avx2", "bmi2", "f16c", "fma"}
-    return ("-march=x86-64-v3",) if needed <= words else ()
+        return False
+    return {"avx2", "bmi2", "f16c", "fma"} <= words
 
 
 def build_shared_library(
@@ -150,7 +160,7 @@ def build_shared_library(
         "-O2",
         "-fPIC",
         "-shared",
-        *machine_flags(),
+        *machine_flags(compiler),
         *flags,
         *(f"-I{folder}" for folder in include_dirs),
     ]
