@@ -9,6 +9,9 @@ constexpr unsigned simd_width = 32;
 // Bytes a lane can give to a simdgroup operation; the largest operand is a 4-vector of 64-bit.
 constexpr unsigned lane_slot = 32;
 
+// What fills memory whose value Metal leaves undefined: NaN in every floating type, -1 in integers.
+constexpr unsigned char poison = 0xFF;
+
 struct Uint3 {
   unsigned x, y, z;
 };
@@ -31,7 +34,7 @@ struct Thread {
 
 // What the lanes that took part in one simdgroup operation gave.
 struct Lanes {
-  const unsigned char* values; // lane i's at values + i * lane_slot; poison where inactive
+  const void* values; // simd_width of them, packed, as in an array; poison where inactive
   unsigned active; // bit i is set when lane i took part
   unsigned lane; // the caller's own index
 };
