@@ -1,0 +1,66 @@
+"""Where the patch's kernels and plan lie, and what they include."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+import mpskit
+from mpskit.errors import MpskitError
+
+_MPS = Path("aten/src/ATen/native/mps")
+
+
+def _default_patch_dir() -> Path:
+    package = Path(mpskit.__file__).parent
+    candidates = [package / "aten_patch", package.parents[1] / "aten_patch"]
+    for candidate in candidates:
+        if candidate.is_dir():
+            return candidate
+    raise MpskitError(
+        f"The patch set was not found: {' and '.join(map(str, candidates))} do not exist.",
+        hint="Install mpskit again, or give the directory that mirrors the PyTorch tree.",
+    )
+
+
+@dataclass(frozen=True)
+class PatchSources:
+    """The log_softmax sources below a directory that mirrors the PyTorch tree."""
+
+    patch_dir: Path
+
+    @classmethod
+    def find(cls, patch_dir: Path | None = None) -> PatchSources:
+        """Those in ``patch_dir``, or in the patch set that belongs to this package.
+
+        Raises:
+            MpskitError: a source is missing there.
+        """
+        sources = cls(patch_dir or _default_patch_dir())
+        for path in (sources.kernels, sources.plan, sources.params):
+            if not path.is_file():
+                raise MpskitError(
+                    f"The patch set has no {path.relative_to(sources.patch_dir)}: "
+                    f"{sources.patch_dir}",
+                    hint="Give the directory that mirrors the PyTorch tree, e.g. aten_patch.",
+                )
+        return sources
+
+    @property
+    def kernels(self) -> Path:
+        return self.patch_dir / _MPS / "kernels/LogSoftmax.metal"
+
+    @property
+    def params(self) -> Path:
+        return self.patch_dir / _MPS / "kernels/LogSoftmax.h"
+
+    @property
+    def plan(self) -> Path:
+        return self.patch_dir / _MPS / "operations/LogSoftmaxPlan.h"
+
+    @property
+    def include_dirs(self) -> tuple[Path, ...]:
+        """The patch set's ATen, then the torch package's headers."""
+        return self.patch_dir / "aten/src", Path(torch.__file__).parent / "include"
