@@ -1,1 +1,75 @@
-"""Metal Shading Language on any machine."""
+"""Metal Shading Language on any machine.
+
+    lib = compile_shader(source, backend="cpu")
+    lib.my_kernel(x, out, 3.14, threads=(1024, 8), group_size=(256, 1))
+
+The call is shaped like ``torch.mps.compile_shader``, so a script written for one runs on the
+other.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpskit.errors import MpskitError
+from mpskit.metal.errors import CompileError, Diagnostic, LaunchError
+from mpskit.metal.frontend.preprocess import embed_includes
+
+if TYPE_CHECKING:
+    from mpskit.metal import mps
+    from mpskit.metal.cpu import library as cpu
+
+__all__ = ["BACKENDS", "CompileError", "Diagnostic", "LaunchError", "compile_shader"]
+
+BACKENDS = ("cpu", "mps")
+DEFAULT_METAL_VERSION = 320
+
+
+def compile_shader(
+    source: str | Path,
+    *,
+    backend: str = "cpu",
+    include_dirs: Sequence[str | Path] = (),
+    metal_version: int = DEFAULT_METAL_VERSION,
+) -> cpu.Library | mps.Library:
+    """Compiles Metal source and returns its kernels, each as an attribute to be called.
+
+    Args:
+        source: Metal source text, or the path of a ``.metal`` file.
+        backend: ``cpu`` (a C++ compiler on this machine) or ``mps`` (a Mac's GPU).
+        include_dirs: searched for ``#include`` before torch's own headers (``c10/metal/…``).
+        metal_version: ``__METAL_VERSION__`` on the cpu backend: 310, 320, 400, ….
+
+    Raises:
+        CompileError: the source is wrong; says where.
+        MpskitError: this machine lacks what the backend needs; says how to get it.
+    """
+    if backend not in BACKENDS:
+        raise MpskitError(
+            f"There is no backend {backend!r}.", hint=f"Use one of {', '.join(BACKENDS)}."
+        )
+    folders = [Path(folder).resolve() for folder in include_dirs] + _torch_headers()
+    if isinstance(source, Path):
+        try:
+            text = source.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise MpskitError(f"{source} cannot be read: {error}.") from None
+        embedded = embed_includes(text, str(source), folders, folder=source.resolve().parent)
+    else:
+        embedded = embed_includes(source, "program_source", folders)
+    if backend == "mps":
+        from mpskit.metal import mps
+
+        return mps.compile_library(embedded)
+    from mpskit.metal.cpu import library
+
+    return library.compile_library(embedded, metal_version=metal_version)
+
+
+def _torch_headers() -> list[Path]:
+    """The include folder of the installed torch, without importing torch."""
+    spec = importlib.util.find_spec("torch")
+    return [Path(spec.origin).parent / "include"] if spec and spec.origin else []

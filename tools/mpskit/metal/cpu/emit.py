@@ -1,0 +1,134 @@
+"""The translation unit of a kernel library: shim, erased program, entry points, table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpskit.metal.frontend.erase import Eraser, ThreadgroupVariable
+from mpskit.metal.frontend.kernels import Kernel, Parameter
+from mpskit.metal.frontend.structure import Program
+
+TABLE_SYMBOL = "mpskit_kernel_table"
+BIND_SYMBOL = "mpskit_bind_runtime"
+
+_PREAMBLE = """\
+#define MPSKIT_TARGET_CPU 1
+{swizzles}
+#include "mpskit_shim.h"
+#include "kernel_support.h"
+"""
+
+_ENTRY = """\
+static constexpr auto kernel_{number} = {function};
+static void entry_{number}(
+    [[maybe_unused]] const Thread& thread,
+    [[maybe_unused]] void* const* buffers,
+    [[maybe_unused]] void* const* threadgroup_buffers) {{
+  kernel_{number}({arguments});
+}}
+static constexpr abi::Parameter parameters_{number}[] = {{{parameters}{{}}}};
+"""
+
+_TABLE = """\
+static constexpr abi::Kernel kernels[] = {{
+{rows}
+    {{}}}};
+
+}} // namespace mpskit::cpu
+
+#define MPSKIT_EXPORT extern "C" __attribute__((visibility("default")))
+MPSKIT_EXPORT const mpskit::abi::Kernel* {table}() {{
+  return mpskit::cpu::kernels;
+}}
+MPSKIT_EXPORT void {bind}(const mpskit::abi::Runtime* runtime) {{
+  mpskit::target::runtime = runtime;
+}}
+"""
+
+
+def translation_unit(program: Program, kernels: Sequence[Kernel]) -> str:
+    """C++ for the cpu backend.
+
+    Behind each explicit instantiation, in its scope, stands a constant that holds the kernel's
+    address; the entry points at the end use these.
+    """
+    eraser = Eraser(program, _declare_threadgroup_variables)
+    behind = {
+        number: (kernel.instantiation.whole.end - 1, f"\x00{number}\x00")
+        for number, kernel in enumerate(kernels)
+        if kernel.instantiation
+    }
+    body = eraser.erase(behind.values())
+    for number, kernel in enumerate(kernels):
+        if kernel.instantiation:
+            parameters = eraser.text_of(kernel.instantiation.parameters)
+            expression = kernel.expression.replace("{parameters}", parameters)
+            expression = " ".join(expression.split())
+            body = body.replace(
+                f"\x00{number}\x00", f" static constexpr auto {_pointer(number)} = {expression};"
+            )
+    preamble = _PREAMBLE.format(swizzles=swizzle_macros(program.swizzles))
+    return "\n".join([preamble, body, _entries(kernels)])
+
+
+def _pointer(number: int) -> str:
+    return f"mpskit_kernel_{number}"
+
+
+def _declare_threadgroup_variables(kind: str, variables: Sequence[ThreadgroupVariable]) -> str:
+    declarators = (
+        f"(&{v.name}){v.extents} = ::mpskit::cpu::ThreadgroupVariable{{{v.site}}}"
+        for v in variables
+    )
+    return f"{kind} {', '.join(declarators)}"
+
+
+def _entries(kernels: Sequence[Kernel]) -> str:
+    parts = ['# 1 "mpskit entry points"', "namespace mpskit::cpu {\n"]
+    rows = []
+    for number, kernel in enumerate(kernels):
+        if kernel.instantiation:
+            function = "::".join(("", *kernel.instantiation.scope, _pointer(number)))
+        else:
+            function = kernel.expression
+        bound = [(i, p) for i, p in enumerate(kernel.parameters) if p.kind != "builtin"]
+        described = (
+            f'describe<{i}>(kernel_{number}, "{p.name}", ParameterKind::{p.kind}, {p.index}), '
+            for i, p in bound
+        )
+        parts.append(
+            _ENTRY.format(
+                number=number,
+                function=function,
+                arguments=", ".join(map(_argument, kernel.parameters)),
+                parameters="".join(described),
+            )
+        )
+        rows.append(
+            f'    {{"{kernel.host_name}", entry_{number}, parameters_{number}, {len(bound)},'
+            f" {kernel.max_threads}}},"
+        )
+    parts.append(_TABLE.format(rows="\n".join(rows), table=TABLE_SYMBOL, bind=BIND_SYMBOL))
+    return "\n".join(parts)
+
+
+def _argument(parameter: Parameter) -> str:
+    if parameter.kind == "builtin":
+        return f"builtins::{parameter.builtin}(thread)"
+    array = "buffers" if parameter.kind == "buffer" else "threadgroup_buffers"
+    wrapper = "Reference" if parameter.reference else "Pointer"
+    return f"{wrapper}{{{array}[{parameter.index}]}}"
+
+
+def swizzle_macros(names: set[str]) -> str:
+    """The X-macro lists from which the shim declares the swizzles that a program uses."""
+    places = {letter: i for letters in ("xyzw", "rgba") for i, letter in enumerate(letters)}
+    lines = []
+    for size in (2, 3, 4):
+        entries = [
+            f"S{len(name)}({name}, {', '.join(str(places[letter]) for letter in name)})"
+            for name in sorted(names)
+            if all(places[letter] < size for letter in name)
+        ]
+        lines.append(f"#define MPSKIT_SWIZZLES_VEC{size}(S2, S3, S4) {' '.join(entries)}")
+    return "\n".join(lines)

@@ -1,0 +1,300 @@
+"""Metal to plain C++20: address spaces erased, attributes stripped, literals made float.
+
+The result keeps every line where it was, so that a C++ compiler's messages name the user's lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from mpskit.metal.frontend.structure import ADDRESS_SPACES, Function, Program, Run
+
+_SPECIFIERS = frozenset(
+    {"const", "constexpr", "static", "inline", "volatile", "extern", "kernel"} | ADDRESS_SPACES
+)
+_DECIMAL_FLOAT = re.compile(
+    r"(?P<digits>(?:\d[\d']*\.[\d']*|\.\d[\d']*)(?:[eE][+-]?\d+)?|\d[\d']*[eE][+-]?\d+"
+    r"|0[xX][0-9a-fA-F.']+[pP][+-]?\d+)(?P<suffix>[fFhH]|bf|BF)?"
+)
+
+# Given the declared type, the declarators and the sites' numbers, the statement that declares
+# `threadgroup` variables on a target.
+Declare = Callable[[str, Sequence["ThreadgroupVariable"]], str]
+
+
+class ThreadgroupVariable:
+    """One declarator of a ``threadgroup`` declaration: ``name[extent]``, and its site's number."""
+
+    def __init__(self, name: str, extents: str, site: int) -> None:
+        self.name = name
+        self.extents = extents
+        self.site = site
+
+
+class Eraser:
+    """Collects the edits that turn one program into C++, and makes them."""
+
+    def __init__(self, program: Program, declare: Declare) -> None:
+        self._program = program
+        self._declare = declare
+        self._edits: list[tuple[int, int, str]] = []
+        self._sites = 0
+
+    def erase(self, insertions: Iterable[tuple[int, str]] = ()) -> str:
+        """The program as C++.
+
+        Args:
+            insertions: text to put behind a token, by the token's index.
+        """
+        dropped = self._dropped_overloads()
+        gone = {index for run in dropped for index in run}
+        for run in dropped:
+            self._blank(run)
+        for function in self._program.functions:
+            if function.body and function.whole.begin not in gone:
+                gone |= self._threadgroup_variables(function.body)
+        self._attributes(gone)
+        for index in range(len(self._program.tokens)):
+            if index not in gone:
+                self._token(index)
+        for index, text in insertions:
+            end = self._program.tokens[index].end
+            self._edits.append((end, end, text))
+        return self._apply(0, len(self._program.source.text))
+
+    def text_of(self, run: Run) -> str:
+        """The erased text of a run of tokens, once `erase` has been called."""
+        tokens = self._program.tokens
+        return self._apply(tokens[run.begin].start, tokens[run.end - 1].end) if len(run) else ""
+
+    def _apply(self, begin: int, end: int) -> str:
+        text, position = [], begin
+        for start, stop, replacement in sorted(self._edits):
+            if start < begin or stop > end or (start, stop) == (begin, begin):
+                continue
+            text += [self._program.source.text[position:start], replacement]
+            position = stop
+        return "".join(text) + self._program.source.text[position:end]
+
+    # One token at a time.
+
+    def _token(self, index: int) -> None:
+        token = self._program.tokens[index]
+        if token.kind == "number":
+            self._number(index)
+        elif token.text == "constant":
+            is_needed = not self._qualifies_method(index) and not self._is_const(index)
+            self._replace(index, "const" if is_needed else "")
+        elif token.text == "kernel" or token.text in ADDRESS_SPACES:
+            self._replace(index, "")
+
+    def _number(self, index: int) -> None:
+        match = _DECIMAL_FLOAT.fullmatch(self._program.tokens[index].text)
+        if match is None:
+            return
+        suffix = (match["suffix"] or "").lower()
+        if suffix in ("h", "bf"):
+            kind = {"h": "half", "bf": "bfloat"}[suffix]
+            self._replace(index, f"{kind}({match['digits']}f)")
+        elif not suffix:
+            self._replace(index, f"{match['digits']}f")
+
+    def _qualifies_method(self, index: int) -> bool:
+        """Whether the address space stands behind a member function's parameters."""
+        before = index - 1
+        while self._program.text(before) in ("const", "volatile"):
+            before -= 1
+        return self._program.text(before) == ")" and self._program.text(index + 1) in "{;:->="
+
+    def _is_const(self, index: int) -> bool:
+        """Whether the declaration that `constant` specifies says const anyway."""
+        text = self._program.text
+        at = index - 1
+        while text(at) in _SPECIFIERS:
+            if text(at) in ("const", "constant"):
+                return True
+            at -= 1
+        at = index + 1
+        while text(at) in _SPECIFIERS:
+            if text(at) == "const":
+                return True
+            at += 1
+        return self._is_const_behind_type(at)
+
+    def _is_const_behind_type(self, at: int) -> bool:
+        """Whether `T const` follows, the const behind the type's name."""
+        tokens, text = self._program.tokens, self._program.text
+        while at < len(tokens) and (tokens[at].kind == "identifier" or text(at) in ("::", "<")):
+            if text(at) == "<":
+                closing = self._program.close_angle(at, len(tokens))
+                if closing is None:
+                    return False
+                at = closing
+            elif text(at) == "const":
+                return True
+            at += 1
+        return False
+
+    def _attributes(self, gone: set[int]) -> None:
+        for span in list(self._program.attribute_spans(Run(0, len(self._program.tokens)))):
+            if span.begin not in gone:
+                self._blank(span)
+                gone.update(span)
+
+    # Variables of a threadgroup.
+
+    def _threadgroup_variables(self, body: Run) -> set[int]:
+        """Replaces their declarations; returns the tokens that this took care of."""
+        taken: set[int] = set()
+        for index in body:
+            if self._program.text(index) != "threadgroup" or index in taken:
+                continue
+            begin = index
+            while self._program.text(begin - 1) in ("static", "const", "constant"):
+                begin -= 1
+            statement = Run(begin, self._end_of_statement(index, body.end))
+            if self._program.text(begin - 1) in ("{", "}", ";", ":") and self._variables(
+                Run(index + 1, statement.end), statement
+            ):
+                taken.update(statement)
+        return taken
+
+    def _end_of_statement(self, index: int, end: int) -> int:
+        while index < end and self._program.text(index) != ";":
+            opens = self._program.text(index) in ("(", "[", "{")
+            index = self._program.close(index) + 1 if opens else index + 1
+        return index
+
+    def _variables(self, run: Run, statement: Run) -> bool:
+        """Declares the variables of one statement, unless it declares pointers or references."""
+        items = self._program.split(run)
+        first = self._name_in(items[0]) if items else None
+        if first is None or first == run.begin:
+            return False
+        kind = Run(run.begin, first)
+        texts = [self._program.text(i) for i in kind]
+        if texts[-1] in ("*", "&", "(") or "=" in texts:
+            return False
+        variables = []
+        for item in (Run(first, items[0].end), *items[1:]):
+            variables.append(
+                ThreadgroupVariable(
+                    self._program.text(item.begin),
+                    self._plain(Run(item.begin + 1, item.end)),
+                    self._sites,
+                )
+            )
+            self._sites += 1
+        tokens = self._program.tokens
+        start, end = tokens[statement.begin].start, tokens[statement.end - 1].end
+        lines = "\n" * self._program.source.text.count("\n", start, end)
+        self._edits.append((start, end, self._declare(self._plain(kind), variables) + lines))
+        return True
+
+    def _name_in(self, item: Run) -> int | None:
+        """The index of the declared name: the last identifier before extents or initializer."""
+        name = None
+        index = item.begin
+        while index < item.end and self._program.text(index) not in ("[", "=", "{"):
+            if self._program.text(index) == "<" and (
+                closing := self._program.close_angle(index, item.end)
+            ):
+                index = closing
+            elif self._program.tokens[index].kind == "identifier":
+                name = index
+            index += 1
+        return name
+
+    def _plain(self, run: Run) -> str:
+        """The text of a run without address spaces, for a declaration that is written anew."""
+        texts = [self._program.text(i) for i in run]
+        return " ".join(t for t in texts if t not in ADDRESS_SPACES)
+
+    # Overloads.
+
+    def _dropped_overloads(self) -> list[Run]:
+        """What differed from an earlier declaration by address space alone."""
+        seen: dict[tuple[str, ...], str] = {}
+        dropped: list[Run] = []
+        for function in self._program.functions:
+            if function.body is None or function.is_instantiation:
+                continue
+            signature = (*function.scope, self._signature(function))
+            original = self._spelled(Run(function.head.begin, function.body.begin))
+            if seen.setdefault(signature, original) != original:
+                dropped.append(function.whole)
+        return dropped + self._dropped_specializations()
+
+    def _signature(self, function: Function) -> str:
+        """A function's erased head and parameters, without the parameters' names."""
+        parts = [self._plain_declaration(function.head)]
+        for parameter in self._program.split(function.parameters):
+            texts = self._declaration_texts(parameter)
+            if "=" in texts:
+                texts = texts[: texts.index("=")]
+            if len(texts) > 1 and texts[-1].isidentifier():
+                texts.pop()
+            parts.append(" ".join(texts))
+        behind = (
+            Run(function.parameters.end + 1, function.body.begin - 1) if function.body else None
+        )
+        parts.append("const" if behind and self._is_const_method(behind) else "")
+        return "|".join(parts)
+
+    def _is_const_method(self, behind: Run) -> bool:
+        return any(self._program.text(i) == "const" for i in behind)
+
+    def _plain_declaration(self, run: Run) -> str:
+        return " ".join(self._declaration_texts(run))
+
+    def _declaration_texts(self, run: Run) -> list[str]:
+        """Tokens as they will be after erasing, in a spelling that makes equal ones equal."""
+        hidden = {i for span in self._program.attribute_spans(run) for i in span}
+        texts = []
+        for index in run:
+            text = self._program.text(index)
+            if index in hidden or text in ("inline", "static", "kernel"):
+                continue
+            if text == "constant":
+                text = "" if self._is_const(index) else "const"
+            elif text in ADDRESS_SPACES:
+                text = ""
+            if text:
+                texts.append(text)
+        return texts
+
+    def _spelled(self, run: Run) -> str:
+        return " ".join(self._program.text(i) for i in run)
+
+    def _dropped_specializations(self) -> list[Run]:
+        """Class specializations that erasing makes equal to the primary or to each other."""
+        seen: set[tuple[str, ...]] = set()
+        dropped = []
+        for head in self._program.classes:
+            if head.arguments is None:
+                continue
+            texts = [self._program.text(i) for i in head.arguments]
+            if not ADDRESS_SPACES.intersection(texts):
+                continue
+            erased = self._plain_declaration(head.arguments)
+            key = (*head.scope, head.name, erased)
+            is_primary = re.fullmatch(r"\w+(?: , \w+)*", erased) is not None
+            if key in seen or is_primary:
+                dropped.append(head.whole)
+            seen.add(key)
+        return dropped
+
+    # Edits.
+
+    def _replace(self, index: int, text: str) -> None:
+        token = self._program.tokens[index]
+        self._edits.append((token.start, token.end, text))
+
+    def _blank(self, run: Run) -> None:
+        """Removes tokens and keeps their line breaks and line marks."""
+        tokens = self._program.tokens
+        start, end = tokens[run.begin].start, tokens[run.end - 1].end
+        text = self._program.source.text[start:end]
+        marks = re.findall(r"\n(?:[ \t]*#[^\n]*)?", text)
+        self._edits.append((start, end, "".join(marks)))
