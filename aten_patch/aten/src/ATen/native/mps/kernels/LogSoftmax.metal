@@ -24,7 +24,9 @@ static inline LogSumExp combine(LogSumExp a, LogSumExp b) {
 
 // Adds N values. max() may lose a NaN, the sum never does.
 template <unsigned N>
-static inline LogSumExp combine(LogSumExp acc, thread const float (&values)[N]) {
+static inline LogSumExp combine(
+    LogSumExp acc,
+    thread const float (&values)[N]) {
   float maximum = acc.maximum;
   for (unsigned i = 0; i < N; ++i) {
     maximum = max(maximum, values[i]);
@@ -84,7 +86,8 @@ static inline void load(
     Walk<idx_t> walk) {
   for (unsigned i = 0; i < N; ++i) {
     const idx_t at = walk.first + i * walk.step;
-    values[i] = at < walk.end ? static_cast<float>(row[at * stride]) : -INFINITY;
+    values[i] =
+        at < walk.end ? static_cast<float>(row[at * stride]) : -INFINITY;
   }
 }
 
@@ -111,7 +114,8 @@ static inline LogSumExp accumulate(
     Walk<idx_t> walk) {
   LogSumExp acc = {-INFINITY, 0};
   float values[LOG_SOFTMAX_LOOP_VALUES];
-  for (; walk.first < walk.end; walk.first += LOG_SOFTMAX_LOOP_VALUES * walk.step) {
+  for (; walk.first < walk.end;
+       walk.first += LOG_SOFTMAX_LOOP_VALUES * walk.step) {
     load(values, row, stride, walk);
     acc = combine(acc, values);
   }
@@ -127,7 +131,8 @@ static inline void normalize(
     LogSumExp total,
     Walk<idx_t> walk) {
   float values[LOG_SOFTMAX_LOOP_VALUES];
-  for (; walk.first < walk.end; walk.first += LOG_SOFTMAX_LOOP_VALUES * walk.step) {
+  for (; walk.first < walk.end;
+       walk.first += LOG_SOFTMAX_LOOP_VALUES * walk.step) {
     load(values, input, input_stride, walk);
     store(values, total, output, output_stride, walk);
   }
@@ -154,12 +159,11 @@ static inline RowOffsets<idx_t> row_offsets(
   return offsets;
 }
 
-// Grid: (threads of a row, rows, rows past the y axis' limit). A row lies in the
-// registers of whole simdgroups of one threadgroup; rows of a single simdgroup
-// share a threadgroup.
+// Grid: (threads of a row, rows, rows past the y axis' limit). A row lies in
+// the registers of whole simdgroups of one threadgroup; rows of a single
+// simdgroup share a threadgroup.
 template <typename T, typename idx_t>
-[[kernel, max_total_threads_per_threadgroup(LOG_SOFTMAX_MAX_THREADS)]] void
-log_softmax_row(
+[[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax_row(
     device const T* input [[buffer(0)]],
     device T* output [[buffer(1)]],
     constant LogSoftmaxParams<idx_t>& params [[buffer(2)]],
@@ -196,8 +200,7 @@ static inline Walk<idx_t> chunk_walk(
 // Grid: (threads of a chunk, chunks, rows), a threadgroup for each chunk.
 // `partials` is rows x chunks.
 template <typename T, typename idx_t>
-[[kernel, max_total_threads_per_threadgroup(LOG_SOFTMAX_MAX_THREADS)]] void
-log_softmax_partial(
+[[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax_partial(
     device const T* input [[buffer(0)]],
     device LogSumExp* partials [[buffer(1)]],
     constant LogSoftmaxParams<idx_t>& params [[buffer(2)]],
@@ -221,8 +224,7 @@ log_softmax_partial(
 // Grid as log_softmax_partial's. Every threadgroup combines its row's partials
 // again, which costs less than a third launch.
 template <typename T, typename idx_t>
-[[kernel, max_total_threads_per_threadgroup(LOG_SOFTMAX_MAX_THREADS)]] void
-log_softmax_finalize(
+[[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax_finalize(
     device const T* input [[buffer(0)]],
     device const LogSumExp* partials [[buffer(1)]],
     device T* output [[buffer(2)]],
@@ -249,11 +251,11 @@ log_softmax_finalize(
       chunk_walk(position.y, position.x, grid.x, params));
 }
 
-// Grid: (rows, slices, rows past the x axis' limit). A threadgroup takes group.x
-// neighbouring rows; group.y threads, a power of two, share each of them.
+// Grid: (rows, slices, rows past the x axis' limit). A threadgroup takes
+// group.x neighbouring rows; group.y threads, a power of two, share each of
+// them.
 template <typename T, typename idx_t>
-[[kernel, max_total_threads_per_threadgroup(LOG_SOFTMAX_MAX_THREADS)]] void
-log_softmax(
+[[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax(
     device const T* input [[buffer(0)]],
     device T* output [[buffer(1)]],
     constant LogSoftmaxParams<idx_t>& params [[buffer(2)]],
@@ -288,49 +290,19 @@ log_softmax(
       walk);
 }
 
-#define REGISTER_LOG_SOFTMAX(T, IDX, SUFFIX)                         \
-  template [[host_name("log_softmax_row_" #T "_" SUFFIX)]]           \
-  kernel void log_softmax_row<T, IDX>(                               \
-      device const T* input [[buffer(0)]],                           \
-      device T* output [[buffer(1)]],                                \
-      constant LogSoftmaxParams<IDX>& params [[buffer(2)]],          \
-      uint3 position [[thread_position_in_grid]],                    \
-      uint3 grid [[threads_per_grid]],                               \
-      uint simdgroup [[simdgroup_index_in_threadgroup]],             \
-      uint lane [[thread_index_in_simdgroup]]);                      \
-  template [[host_name("log_softmax_partial_" #T "_" SUFFIX)]]       \
-  kernel void log_softmax_partial<T, IDX>(                           \
-      device const T* input [[buffer(0)]],                           \
-      device LogSumExp* partials [[buffer(1)]],                      \
-      constant LogSoftmaxParams<IDX>& params [[buffer(2)]],          \
-      uint3 position [[thread_position_in_grid]],                    \
-      uint3 grid [[threads_per_grid]],                               \
-      uint simdgroup [[simdgroup_index_in_threadgroup]],             \
-      uint lane [[thread_index_in_simdgroup]]);                      \
-  template [[host_name("log_softmax_finalize_" #T "_" SUFFIX)]]      \
-  kernel void log_softmax_finalize<T, IDX>(                          \
-      device const T* input [[buffer(0)]],                           \
-      device const LogSumExp* partials [[buffer(1)]],                \
-      device T* output [[buffer(2)]],                                \
-      constant LogSoftmaxParams<IDX>& params [[buffer(3)]],          \
-      uint3 position [[thread_position_in_grid]],                    \
-      uint3 grid [[threads_per_grid]],                               \
-      uint simdgroup [[simdgroup_index_in_threadgroup]],             \
-      uint lane [[thread_index_in_simdgroup]]);                      \
-  template [[host_name("log_softmax_" #T "_" SUFFIX)]]               \
-  kernel void log_softmax<T, IDX>(                                   \
-      device const T* input [[buffer(0)]],                           \
-      device T* output [[buffer(1)]],                                \
-      constant LogSoftmaxParams<IDX>& params [[buffer(2)]],          \
-      uint3 position [[thread_position_in_grid]],                    \
-      uint3 grid [[threads_per_grid]],                               \
-      uint3 local [[thread_position_in_threadgroup]],                \
-      uint3 group [[threads_per_threadgroup]])
+#define REGISTER_KERNEL(KERNEL, T, IDX, SUFFIX)          \
+  template [[host_name(#KERNEL "_" #T "_" SUFFIX)]]      \
+  [[kernel]] decltype(KERNEL<T, IDX>) KERNEL<T, IDX>
 
-#define REGISTER_LOG_SOFTMAX_INDICES(T)    \
-  REGISTER_LOG_SOFTMAX(T, uint, "u32");    \
-  REGISTER_LOG_SOFTMAX(T, ulong, "u64")
+#define REGISTER_LOG_SOFTMAX(T, IDX, SUFFIX)             \
+  REGISTER_KERNEL(log_softmax_row, T, IDX, SUFFIX);      \
+  REGISTER_KERNEL(log_softmax_partial, T, IDX, SUFFIX);  \
+  REGISTER_KERNEL(log_softmax_finalize, T, IDX, SUFFIX); \
+  REGISTER_KERNEL(log_softmax, T, IDX, SUFFIX)
 
-REGISTER_LOG_SOFTMAX_INDICES(float);
-REGISTER_LOG_SOFTMAX_INDICES(half);
-REGISTER_LOG_SOFTMAX_INDICES(bfloat);
+REGISTER_LOG_SOFTMAX(float, uint, "u32");
+REGISTER_LOG_SOFTMAX(float, ulong, "u64");
+REGISTER_LOG_SOFTMAX(half, uint, "u32");
+REGISTER_LOG_SOFTMAX(half, ulong, "u64");
+REGISTER_LOG_SOFTMAX(bfloat, uint, "u32");
+REGISTER_LOG_SOFTMAX(bfloat, ulong, "u64");

@@ -181,7 +181,8 @@ inline bool can_use_u32(const Problem& problem) {
     output_offset += (dim.size - 1) * dim.output_stride;
   }
   const uint64_t count = std::max(problem.row_count(), reduced.size);
-  const uint64_t last = std::max({input_offset, output_offset, count + kIndexOvershoot});
+  const uint64_t last =
+      std::max({input_offset, output_offset, count + kIndexOvershoot});
   return last <= std::numeric_limits<uint32_t>::max();
 }
 
@@ -208,7 +209,8 @@ inline Kernel choose_kernel(const Problem& problem, uint64_t cores) {
   if (size > kMinSplitRow && rows < busy) {
     return Kernel::Split;
   }
-  if (reduces_innermost(problem) && size > kTinyRow && size <= kMaxRegisterRow) {
+  if (reduces_innermost(problem) && size > kTinyRow &&
+      size <= kMaxRegisterRow) {
     return Kernel::Row;
   }
   return Kernel::Strided;
@@ -231,8 +233,11 @@ inline LogSoftmaxParams<uint64_t> make_params(const Problem& problem) {
   return params;
 }
 
-inline LogSoftmaxParams<uint32_t> narrow(const LogSoftmaxParams<uint64_t>& params) {
-  const auto to_u32 = [](uint64_t value) { return static_cast<uint32_t>(value); };
+inline LogSoftmaxParams<uint32_t> narrow(
+    const LogSoftmaxParams<uint64_t>& params) {
+  const auto to_u32 = [](uint64_t value) {
+    return static_cast<uint32_t>(value);
+  };
   LogSoftmaxParams<uint32_t> narrowed{};
   for (unsigned d = 0; d < params.row_ndim; ++d) {
     narrowed.row_sizes[d] = to_u32(params.row_sizes[d]);
@@ -249,19 +254,21 @@ inline LogSoftmaxParams<uint32_t> narrow(const LogSoftmaxParams<uint64_t>& param
   return narrowed;
 }
 
-inline Launch row_launch(std::string kernel, const LogSoftmaxParams<uint64_t>& params) {
+inline Launch row_launch(
+    std::string kernel,
+    const LogSoftmaxParams<uint64_t>& params) {
   constexpr uint64_t simdgroup = c10::metal::simdgroup_size;
-  const uint64_t wanted = round_up(ceil_div(params.dim_size, kRowValuesWanted), simdgroup);
+  const uint64_t wanted =
+      round_up(ceil_div(params.dim_size, kRowValuesWanted), simdgroup);
   const uint64_t threads = std::min<uint64_t>(wanted, LOG_SOFTMAX_MAX_THREADS);
   const uint64_t layers = ceil_div(params.rows, kMaxGridRows);
   const uint64_t rows = ceil_div(params.rows, layers);
-  // Only rows of a single simdgroup may share a threadgroup: they need no barrier.
+  // Only rows of a single simdgroup may share a threadgroup: they need no
+  // barrier.
   const uint64_t rows_per_group =
       threads == simdgroup ? std::min(rows, kGroupThreads / simdgroup) : 1;
   return {
-      std::move(kernel),
-      {threads, rows, layers},
-      {threads, rows_per_group, 1}};
+      std::move(kernel), {threads, rows, layers}, {threads, rows_per_group, 1}};
 }
 
 inline Launch strided_launch(
@@ -280,10 +287,7 @@ inline Launch strided_launch(
   }
   const uint64_t layers = ceil_div(params.rows, kMaxGridRows);
   const uint64_t width = round_up(ceil_div(params.rows, layers), columns);
-  return {
-      std::move(kernel),
-      {width, slices, layers},
-      {columns, slices, 1}};
+  return {std::move(kernel), {width, slices, layers}, {columns, slices, 1}};
 }
 
 inline void split(LogSoftmaxParams<uint64_t>& params, uint64_t cores) {
@@ -327,9 +331,16 @@ inline Plan make_plan(
   return plan;
 }
 
-inline Plan make_plan(const Problem& problem, const std::string& dtype, uint64_t cores) {
+inline Plan make_plan(
+    const Problem& problem,
+    const std::string& dtype,
+    uint64_t cores) {
   return make_plan(
-      problem, dtype, cores, choose_kernel(problem, cores), can_use_u32(problem));
+      problem,
+      dtype,
+      cores,
+      choose_kernel(problem, cores),
+      can_use_u32(problem));
 }
 
 } // namespace at::native::mps::log_softmax
