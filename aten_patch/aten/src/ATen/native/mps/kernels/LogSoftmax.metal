@@ -290,19 +290,19 @@ template <typename T, typename idx_t>
       walk);
 }
 
-#define REGISTER_KERNEL(KERNEL, T, IDX, SUFFIX)          \
-  template [[host_name(#KERNEL "_" #T "_" SUFFIX)]]      \
-  [[kernel]] decltype(KERNEL<T, IDX>) KERNEL<T, IDX>
+#define REGISTER_KERNEL(NAME, KERNEL, T, IDX) \
+  template                                    \
+      [[host_name(NAME)]] [[kernel]] decltype(KERNEL<T, IDX>) KERNEL<T, IDX>
 
-#define REGISTER_LOG_SOFTMAX(T, IDX, SUFFIX)             \
-  REGISTER_KERNEL(log_softmax_row, T, IDX, SUFFIX);      \
-  REGISTER_KERNEL(log_softmax_partial, T, IDX, SUFFIX);  \
-  REGISTER_KERNEL(log_softmax_finalize, T, IDX, SUFFIX); \
-  REGISTER_KERNEL(log_softmax, T, IDX, SUFFIX)
+#define REGISTER_LOG_SOFTMAX(T, IDX, ID)                                     \
+  REGISTER_KERNEL("log_softmax_row_" ID, log_softmax_row, T, IDX);           \
+  REGISTER_KERNEL("log_softmax_partial_" ID, log_softmax_partial, T, IDX);   \
+  REGISTER_KERNEL("log_softmax_finalize_" ID, log_softmax_finalize, T, IDX); \
+  REGISTER_KERNEL("log_softmax_" ID, log_softmax, T, IDX)
 
-REGISTER_LOG_SOFTMAX(float, uint, "u32");
-REGISTER_LOG_SOFTMAX(float, ulong, "u64");
-REGISTER_LOG_SOFTMAX(half, uint, "u32");
-REGISTER_LOG_SOFTMAX(half, ulong, "u64");
-REGISTER_LOG_SOFTMAX(bfloat, uint, "u32");
-REGISTER_LOG_SOFTMAX(bfloat, ulong, "u64");
+REGISTER_LOG_SOFTMAX(float, uint, "float_u32");
+REGISTER_LOG_SOFTMAX(float, ulong, "float_u64");
+REGISTER_LOG_SOFTMAX(half, uint, "half_u32");
+REGISTER_LOG_SOFTMAX(half, ulong, "half_u64");
+REGISTER_LOG_SOFTMAX(bfloat, uint, "bfloat_u32");
+REGISTER_LOG_SOFTMAX(bfloat, ulong, "bfloat_u64");
