@@ -1,1 +1,52 @@
-"""The patch set: its series, its edits, and applying them as one transaction."""
+"""Patch sets: read a series, plan it against a checkout, apply it, show it, take it off.
+
+checkout = Checkout.open(path)
+patch_set = load_patch_set()
+plan(checkout, patch_set).state     # to do, done or impossible; writes nothing
+apply(checkout, patch_set)          # commits on a branch of its own, entirely or not at all
+revert(checkout)                    # as it was before
+"""
+
+from mpskit.patching.applying import Applied, apply, default_branch, rehearse
+from mpskit.patching.diffing import Difference, FileDifference, difference
+from mpskit.patching.edits import State
+from mpskit.patching.planning import EditPlan, PatchPlan, Plan, Unmet, plan
+from mpskit.patching.record import AppliedPatch, Record, read_record, read_records
+from mpskit.patching.reporting import Status, status
+from mpskit.patching.reverting import Reverted, revert
+from mpskit.patching.series import (
+    Patch,
+    PatchFile,
+    PatchSet,
+    default_patch_set_directory,
+    load_patch_set,
+)
+
+__all__ = [
+    "Applied",
+    "AppliedPatch",
+    "Difference",
+    "EditPlan",
+    "FileDifference",
+    "Patch",
+    "PatchFile",
+    "PatchPlan",
+    "PatchSet",
+    "Plan",
+    "Record",
+    "Reverted",
+    "State",
+    "Status",
+    "Unmet",
+    "apply",
+    "default_branch",
+    "default_patch_set_directory",
+    "difference",
+    "load_patch_set",
+    "plan",
+    "read_record",
+    "read_records",
+    "rehearse",
+    "revert",
+    "status",
+]

@@ -1,0 +1,200 @@
+"""The kinds of edits a patch makes to a file, as pure functions from text to outcome.
+
+An edit is idempotent: on a text that has it already the outcome says ``DONE``. It finds its place
+by content and never by line number, since upstream moves every day.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from mpskit.patching.cpp_source import (
+    CppSource,
+    UnbalancedError,
+    find_definitions,
+    with_surroundings,
+)
+
+ReadText = Callable[[str], str | None]
+"""Gives the text of a path in the tree being patched, None where there is no such file."""
+
+
+class State(Enum):
+    """Where an edit, a patch or a whole patch set stands on a given tree."""
+
+    TODO = "to do"
+    DONE = "done"
+    IMPOSSIBLE = "impossible"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an edit comes to: ``text`` is the new text (``TODO`` only), ``reason`` says why."""
+
+    state: State
+    text: str | None = None
+    reason: str = ""
+
+    @classmethod
+    def to_do(cls, text: str, reason: str = "") -> Outcome:
+        return cls(State.TODO, text, reason)
+
+    @classmethod
+    def done(cls, reason: str = "") -> Outcome:
+        return cls(State.DONE, None, reason)
+
+    @classmethod
+    def impossible(cls, reason: str) -> Outcome:
+        return cls(State.IMPOSSIBLE, None, reason)
+
+
+@dataclass(frozen=True)
+class RemoveDefinition:
+    """Cut the C++ or Objective-C++ definition that starts with ``head`` out of ``path``.
+
+    ``replaced_by`` is the file of the patch that defines it anew. Where ``head`` is missing from
+    ``path``, it tells "done already" (that file has it) from "gone, nobody knows where".
+    """
+
+    kind: ClassVar[str] = "remove_definition"
+    path: str
+    head: str
+    replaced_by: str
+
+    def describe(self) -> str:
+        return f"remove {self.head}"
+
+    def evaluate(self, text: str, read: ReadText) -> Outcome:
+        source = CppSource(text)
+        try:
+            definitions = find_definitions(source, self.head)
+            if not definitions:
+                return self._absent(read)
+        except UnbalancedError as error:
+            return Outcome.impossible(f"{self.head} in {self.path}: {error}")
+        if len(definitions) > 1:
+            lines = ", ".join(str(source.line_of(found.start)) for found in definitions)
+            return Outcome.impossible(
+                f"{self.path} defines {self.head} {len(definitions)} times (lines {lines})"
+            )
+        cut = with_surroundings(source, definitions[0])
+        return Outcome.to_do(text[: cut.start] + text[cut.end :])
+
+    def _absent(self, read: ReadText) -> Outcome:
+        replacement = read(self.replaced_by)
+        if replacement is not None and find_definitions(CppSource(replacement), self.head):
+            return Outcome.done()
+        return Outcome.impossible(
+            f"looked for the definition of {self.head} in {self.path} and in {self.replaced_by}, "
+            "and neither has it"
+        )
+
+
+@dataclass(frozen=True)
+class RemoveInclude:
+    """Drop ``#include <header>``, unless a pattern of ``uses`` still matches the file's code."""
+
+    kind: ClassVar[str] = "remove_include"
+    path: str
+    header: str
+    uses: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"remove #include <{self.header}>"
+
+    def evaluate(self, text: str, read: ReadText) -> Outcome:
+        del read
+        lines = re.compile(
+            rf'^[ \t]*#[ \t]*include[ \t]*[<"]{re.escape(self.header)}[>"][^\n]*(?:\n|\Z)', re.M
+        )
+        if not lines.search(text):
+            return Outcome.done()
+        code = CppSource(text).code
+        for pattern in self.uses:
+            use = re.search(pattern, code)
+            if use:
+                line = text.count("\n", 0, use.start()) + 1
+                return Outcome.done(f"kept: line {line} still uses {use.group().strip()}")
+        return Outcome.to_do(lines.sub("", text))
+
+
+@dataclass(frozen=True)
+class ReplaceIn:
+    """Replace ``old``, which must stand in ``path`` exactly once, with ``new``."""
+
+    kind: ClassVar[str] = "replace_in"
+    path: str
+    old: str
+    new: str
+
+    def describe(self) -> str:
+        return f"replace {_first_line(self.old)}"
+
+    def evaluate(self, text: str, read: ReadText) -> Outcome:
+        del read
+        old, new = _find(text, self.old), _find(text, self.new)
+        # Where one text contains the other, only the longer one tells which of them is there.
+        if new and (self.old in self.new or not old):
+            return Outcome.done()
+        if len(old) != 1:
+            return _anchor_trouble(self.path, self.old, text, old)
+        replacement = self.new.replace("\n", _newline_of(text))
+        return Outcome.to_do(text[: old[0].start()] + replacement + text[old[0].end() :])
+
+
+@dataclass(frozen=True)
+class InsertAfter:
+    """Insert ``text`` right behind ``anchor``, which must stand in ``path`` exactly once."""
+
+    kind: ClassVar[str] = "insert_after"
+    path: str
+    anchor: str
+    text: str
+
+    def describe(self) -> str:
+        return f"insert behind {_first_line(self.anchor)}"
+
+    def evaluate(self, text: str, read: ReadText) -> Outcome:
+        del read
+        if _find(text, self.anchor + self.text):
+            return Outcome.done()
+        anchors = _find(text, self.anchor)
+        if len(anchors) != 1:
+            return _anchor_trouble(self.path, self.anchor, text, anchors)
+        end = anchors[0].end()
+        return Outcome.to_do(text[:end] + self.text.replace("\n", _newline_of(text)) + text[end:])
+
+
+Edit = RemoveDefinition | RemoveInclude | ReplaceIn | InsertAfter
+EDIT_KINDS: dict[str, type[Edit]] = {
+    kind.kind: kind for kind in (RemoveDefinition, RemoveInclude, ReplaceIn, InsertAfter)
+}
+
+
+def _find(text: str, literal: str) -> list[re.Match[str]]:
+    """Where ``literal`` stands in ``text``, whichever line ends ``text`` has."""
+    return list(re.finditer(r"\r?\n".join(map(re.escape, literal.split("\n"))), text))
+
+
+def _newline_of(text: str) -> str:
+    first = text.find("\n")
+    return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
+
+
+def _first_line(literal: str) -> str:
+    lines = literal.strip().splitlines()
+    return lines[0].strip() + (" …" if len(lines) > 1 else "")
+
+
+def _anchor_trouble(path: str, anchor: str, text: str, found: list[re.Match[str]]) -> Outcome:
+    quoted = f"`{_first_line(anchor)}`"
+    if not found:
+        return Outcome.impossible(f"looked for {quoted} in {path}, and it is not there")
+    lines = ", ".join(str(text.count("\n", 0, match.start()) + 1) for match in found)
+    return Outcome.impossible(
+        f"{quoted} must stand in {path} once, and stands there {len(found)} times (lines {lines})"
+    )

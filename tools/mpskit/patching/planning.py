@@ -1,0 +1,250 @@
+"""What a patch set comes to on one commit of a checkout: edit by edit, with the resulting files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mpskit.checkout.checkout import NATIVE_FUNCTIONS, Checkout
+from mpskit.checkout.git import REGULAR_FILE, Entry, Git
+from mpskit.errors import MpskitError
+from mpskit.patching.edits import Edit, Outcome, State
+from mpskit.patching.native_functions import dispatch_table
+from mpskit.patching.series import Expectation, Patch, PatchFile, PatchSet, Requirement
+
+
+@dataclass(frozen=True)
+class EditPlan:
+    """One edit or file of a patch and where it stands. ``kind`` is a kind of edit, or ``file``."""
+
+    kind: str
+    path: str
+    what: str
+    state: State
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unmet:
+    """Something the base does not have. ``age`` marks what ``--allow-old-base`` overrides."""
+
+    path: str
+    reason: str
+    since: str | None = None
+
+    @property
+    def age(self) -> bool:
+        return self.since is not None
+
+
+@dataclass(frozen=True)
+class PatchPlan:
+    """One patch: what stands in its way, its edits, and the new text of each file it changes."""
+
+    patch: Patch
+    unmet: tuple[Unmet, ...]
+    edits: tuple[EditPlan, ...]
+    changes: dict[str, bytes] = field(repr=False)
+
+    @property
+    def state(self) -> State:
+        states = [edit.state for edit in self.edits]
+        if all(state is State.DONE for state in states):
+            return State.DONE
+        if self.unmet or State.IMPOSSIBLE in states:
+            return State.IMPOSSIBLE
+        return State.TODO
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A patch set's plan for ``base``, the commit it was made for."""
+
+    base: str
+    patches: tuple[PatchPlan, ...]
+
+    @property
+    def state(self) -> State:
+        states = {patch.state for patch in self.patches}
+        for state in (State.IMPOSSIBLE, State.TODO):
+            if state in states:
+                return state
+        return State.DONE
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that carrying the plan out changes."""
+        return tuple(dict.fromkeys(path for patch in self.patches for path in patch.changes))
+
+    def refuse_impossible(self) -> None:
+        """Raise where the patch set does not fit the base, with the first reason for it."""
+        for planned in self.patches:
+            if planned.state is not State.IMPOSSIBLE:
+                continue
+            if planned.unmet:
+                raise _does_not_fit(planned, planned.unmet[0])
+            for edit in planned.edits:
+                if edit.state is State.IMPOSSIBLE:
+                    raise MpskitError(
+                        f"Patch {planned.patch.name} does not fit this base: {edit.reason}.",
+                        hint="`mpskit status` shows each edit; upstream may have moved this code, "
+                        "so look for a newer patch set.",
+                    )
+
+
+def plan(
+    checkout: Checkout,
+    patch_set: PatchSet,
+    *,
+    commit: str = "HEAD",
+    allow_old_base: bool = False,
+) -> Plan:
+    """What applying ``patch_set`` on top of ``commit`` would do; reads git objects, writes nothing.
+
+    ``allow_old_base`` lets a base pass that lacks files only because it is older than they are.
+    """
+    base = checkout.git.line("rev-parse", "--verify", f"{commit}^{{commit}}")
+    tree = _PatchedTree(checkout, base, patch_set.paths)
+    return Plan(
+        base, tuple(_plan_patch(tree, patch, allow_old_base) for patch in patch_set.patches)
+    )
+
+
+class _PatchedTree:
+    """The base's tree with the changes of the patches planned so far laid over it."""
+
+    def __init__(self, checkout: Checkout, base: str, paths: Iterable[str]) -> None:
+        self._checkout = checkout
+        self._base = base
+        self._entries = checkout.git.entries(base, paths)
+        self._contents: dict[str, bytes | None] = dict.fromkeys(paths)
+        self._contents.update(checkout.read_all(base, paths))
+
+    def read(self, path: str) -> bytes | None:
+        if path not in self._contents:
+            self._contents[path] = self._checkout.read(self._base, path)
+        return self._contents[path]
+
+    def read_text(self, path: str) -> str | None:
+        content = self.read(path)
+        return None if content is None else decode(content)
+
+    def lay_over(self, changes: dict[str, bytes]) -> None:
+        self._contents.update(changes)
+
+    def missing(self, paths: Iterable[str]) -> list[str]:
+        wanted = list(paths)
+        present = self._checkout.git.entries(self._base, wanted)
+        return [path for path in wanted if path not in present and self._contents.get(path) is None]
+
+    def is_special(self, path: str) -> bool:
+        """Whether ``path`` is there, but as a symbolic link, a directory or a submodule."""
+        return path in self._entries and not self._entries[path].is_file
+
+
+def decode(content: bytes) -> str:
+    """Text whose every byte survives ``encode``, also where it is no UTF-8."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _plan_patch(tree: _PatchedTree, patch: Patch, allow_old_base: bool) -> PatchPlan:
+    unmet = [
+        *_unmet_requirements(tree, patch.requires, allow_old_base),
+        *(trouble for item in patch.expects for trouble in _unmet_expectation(tree, item)),
+    ]
+    changes: dict[str, bytes] = {}
+    # Edits first: they ask what the base has, and our own new files are no part of the base.
+    edits = [_plan_edit(tree, edit, changes) for edit in patch.edits]
+    files = [_plan_file(tree, file, changes) for file in patch.files]
+    tree.lay_over(changes)
+    return PatchPlan(patch, tuple(unmet), (*files, *edits), changes)
+
+
+def _unmet_requirements(
+    tree: _PatchedTree, requires: tuple[Requirement, ...], allow_old_base: bool
+) -> list[Unmet]:
+    missing = set(tree.missing(item.path for item in requires))
+    unmet = []
+    for item in requires:
+        if allow_old_base and item.since:
+            continue
+        if item.path in missing:
+            unmet.append(Unmet(item.path, f"no {item.path}: {item.absent}", item.since))
+        elif item.contains and item.contains not in (tree.read_text(item.path) or ""):
+            reason = f"no `{item.contains}` in {item.path}: {item.absent}"
+            unmet.append(Unmet(item.path, reason, item.since))
+    return unmet
+
+
+def _unmet_expectation(tree: _PatchedTree, expectation: Expectation) -> list[Unmet]:
+    table = dispatch_table(tree.read_text(NATIVE_FUNCTIONS) or "", expectation.function)
+    if table is None:
+        return [
+            Unmet(NATIVE_FUNCTIONS, f"{NATIVE_FUNCTIONS} has no function {expectation.function}")
+        ]
+    return [
+        Unmet(
+            NATIVE_FUNCTIONS,
+            f"{expectation.function} must dispatch {key} to {kernel}, and native_functions.yaml "
+            f"says {table.get(key, 'nothing about ' + key)}",
+        )
+        for key, kernel in expectation.dispatch.items()
+        if table.get(key) != kernel
+    ]
+
+
+def _plan_file(tree: _PatchedTree, file: PatchFile, changes: dict[str, bytes]) -> EditPlan:
+    present = tree.read(file.path)
+    state, what, reason = State.TODO, "add", ""
+    if tree.is_special(file.path):
+        state, reason = State.IMPOSSIBLE, f"{file.path} is no regular file in the base"
+    elif present == file.content:
+        state = State.DONE
+    elif present is not None and file.replaces:
+        what = "replace"
+    elif present is not None:
+        state = State.IMPOSSIBLE
+        reason = f"the base has a {file.path} of its own, with another text"
+    if state is State.TODO:
+        changes[file.path] = file.content
+    return EditPlan("file", file.path, what, state, reason)
+
+
+def _plan_edit(tree: _PatchedTree, edit: Edit, changes: dict[str, bytes]) -> EditPlan:
+    content = changes.get(edit.path, tree.read(edit.path))
+    if tree.is_special(edit.path):
+        outcome = Outcome.impossible(f"{edit.path} is no regular file in the base")
+    elif content is None:
+        outcome = Outcome.impossible(f"the base has no {edit.path}")
+    else:
+        outcome = edit.evaluate(decode(content), tree.read_text)
+    if outcome.text is not None:
+        changes[edit.path] = encode(outcome.text)
+    return EditPlan(edit.kind, edit.path, edit.describe(), outcome.state, outcome.reason)
+
+
+def _does_not_fit(planned: PatchPlan, unmet: Unmet) -> MpskitError:
+    if unmet.since is None:
+        return MpskitError(
+            f"Patch {planned.patch.name} does not fit this base: {unmet.reason}.",
+            hint="Check out a commit that has it.",
+        )
+    return MpskitError(
+        f"This base is too old for patch {planned.patch.name}: {unmet.reason}.",
+        hint=f"Check out PyTorch {unmet.since} or newer, or go on regardless with "
+        "--allow-old-base.",
+    )
+
+
+def write_patched_tree(checkout: Checkout, git: Git, base: str, changes: dict[str, bytes]) -> str:
+    """Store the tree that ``base`` becomes with ``changes`` through ``git``; gives its id."""
+    modes = {path: entry.mode for path, entry in checkout.git.entries(base, changes).items()}
+    entries = {
+        path: Entry(modes.get(path, REGULAR_FILE), git.write_blob(content))
+        for path, content in changes.items()
+    }
+    return git.write_tree(base, entries)

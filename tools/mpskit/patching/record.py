@@ -1,0 +1,93 @@
+"""What mpskit remembers of an applied patch set: where it started and what it made.
+
+Kept as JSON in a blob under ``refs/mpskit/applied/<branch>``. Not in the commits, because upstream
+takes no trailers of ours; and a ref rather than a file, because git then creates branch and record
+in one atomic step, shares them between worktrees and keeps both from its garbage collection.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mpskit.checkout.checkout import Checkout, Head
+from mpskit.errors import MpskitError
+
+_BRANCHES = "refs/heads/"
+_RECORDS = "refs/mpskit/applied/"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class AppliedPatch:
+    """One commit of an applied series, with the digest of the patch it was made from."""
+
+    name: str
+    commit: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """An applied patch set: its ``branch`` (a full ref name), made when HEAD was ``origin``."""
+
+    branch: str
+    origin: Head
+    digest: str
+    patches: tuple[AppliedPatch, ...]
+
+    @property
+    def base(self) -> str:
+        return self.origin.commit
+
+    @property
+    def tip(self) -> str:
+        """The last commit that is ours."""
+        return self.patches[-1].commit
+
+    @property
+    def branch_name(self) -> str:
+        return self.branch.removeprefix(_BRANCHES)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": _FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Record:
+        return cls(
+            data["branch"],
+            Head(**data["origin"]),
+            data["digest"],
+            tuple(AppliedPatch(**patch) for patch in data["patches"]),
+        )
+
+
+def record_ref(branch: str) -> str:
+    """The ref that holds the record of ``branch``, a full ref name."""
+    return _RECORDS + branch.removeprefix(_BRANCHES)
+
+
+def read_record(checkout: Checkout, branch: str | None) -> Record | None:
+    """The record of ``branch`` (a full ref name); None where mpskit did not make that branch."""
+    object_id = checkout.git.resolve(record_ref(branch)) if branch else None
+    if object_id is None:
+        return None
+    content = checkout.git.contents([object_id])[object_id]
+    try:
+        return Record.from_json(json.loads(content))
+    except (ValueError, KeyError, TypeError):
+        raise MpskitError(
+            f"{record_ref(branch or '')} is no record that this mpskit can read.",
+            hint="Use the mpskit that applied the patch set, or delete that ref and the branch.",
+        ) from None
+
+
+def read_records(checkout: Checkout) -> list[Record]:
+    """The records of all branches that are still there."""
+    refs = checkout.git.line("for-each-ref", "--format=%(refname)", _RECORDS).splitlines()
+    branches = [_BRANCHES + ref.removeprefix(_RECORDS) for ref in refs]
+    records = [read_record(checkout, branch) for branch in branches]
+    return [
+        record for record in records if record and checkout.git.resolve(record.branch) is not None
+    ]
