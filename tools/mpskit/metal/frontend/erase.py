@@ -52,7 +52,7 @@ class Eraser:
         for run in dropped:
             self._blank(run)
         for function in self._program.functions:
-            if function.body and function.whole.begin not in gone:
+            if function.body is not None and function.whole.begin not in gone:
                 gone |= self._threadgroup_variables(function.body)
         self._attributes(gone)
         for index in range(len(self._program.tokens)):
@@ -66,7 +66,11 @@ class Eraser:
     def text_of(self, run: Run) -> str:
         """The erased text of a run of tokens, once `erase` has been called."""
         tokens = self._program.tokens
-        return self._apply(tokens[run.begin].start, tokens[run.end - 1].end) if len(run) else ""
+        return (
+            self._apply(tokens[run.begin].start, tokens[run.end - 1].end)
+            if not run.is_empty
+            else ""
+        )
 
     def _apply(self, begin: int, end: int) -> str:
         text, position = [], begin

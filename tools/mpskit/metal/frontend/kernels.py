@@ -81,7 +81,7 @@ def read_kernels(program: Program) -> list[Kernel]:
     for function in program.functions:
         if function.is_instantiation and _host_name(program, function):
             kernels.append(_instantiated(program, function))
-        elif function.is_kernel and not function.is_template and function.body:
+        elif function.is_kernel and not function.is_template and function.body is not None:
             kernels.append(_plain(program, function))
     names: set[str] = set()
     for kernel, function in zip(kernels, _launchable(program), strict=True):
@@ -96,7 +96,7 @@ def _launchable(program: Program) -> list[Function]:
         f
         for f in program.functions
         if (f.is_instantiation and _host_name(program, f))
-        or (not f.is_instantiation and f.is_kernel and not f.is_template and f.body)
+        or (not f.is_instantiation and f.is_kernel and not f.is_template and f.body is not None)
     ]
 
 
@@ -141,8 +141,8 @@ def _instantiated(program: Program, function: Function) -> Kernel:
     # The template that says most: a forward declaration need not carry the attributes.
     template = max(templates, key=lambda f: (f.body is not None, len(f.attributes)))
     expression = f"&{function.name}"
-    overloaded = len({f.parameters for f in templates if f.body}) > 1
-    if len(function.parameters) and ("<" not in function.name or overloaded):
+    overloaded = len({f.parameters for f in templates if f.body is not None}) > 1
+    if not function.parameters.is_empty and ("<" not in function.name or overloaded):
         expression = f"static_cast<void (*)({{parameters}})>({expression})"
     return Kernel(
         host_name=_host_name(program, function) or function.name,
@@ -160,7 +160,7 @@ def _templates_of(program: Program, instantiation: Function) -> list[Function]:
         for f in program.functions
         if f.is_template and not f.is_instantiation
         and [*f.scope, f.name.partition("<")[0]][-len(path) :] == path
-        and (f.is_kernel or f.body is None or not len(instantiation.parameters))
+        and (f.is_kernel or f.body is None or instantiation.parameters.is_empty)
     ]  # fmt: skip
 
 

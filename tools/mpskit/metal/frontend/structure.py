@@ -34,8 +34,9 @@ class Run:
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.begin, self.end))
 
-    def __len__(self) -> int:
-        return self.end - self.begin
+    @property
+    def is_empty(self) -> bool:
+        return self.begin >= self.end
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,7 @@ class Program:
         closing = self.close(opening)
         body, after = self._body(closing + 1, end)
         head = Run(begin, opening)
-        attributes = self.attributes(Run(begin, body.begin if body else after))
+        attributes = self.attributes(Run(begin, after if body is None else body.begin))
         words = {self.text(i) for i in head}
         self.functions.append(
             Function(

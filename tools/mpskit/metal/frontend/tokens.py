@@ -36,6 +36,7 @@ class Location:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+# Matches at every position: what is nothing else is punctuation, for the compiler to refuse.
 _TOKEN = re.compile(
     r"""
       (?P<space>\s+|\\\n)
@@ -64,20 +65,10 @@ class Source:
         return list(self._scan())
 
     def _scan(self) -> Iterator[Token]:
-        position = 0
-        while position < len(self.text):
-            match = _TOKEN.match(self.text, position)
-            if match is None:
-                what = self.text[position]
-                raise CompileError(
-                    [Diagnostic(self.locate(position), "error", f"stray {what!r} in the program")]
-                )
-            kind = match.lastgroup or ""
-            if match["string"] is not None:
-                kind = "string"
+        for match in _TOKEN.finditer(self.text):
+            kind = "string" if match["string"] is not None else match.lastgroup or ""
             if kind not in ("space", "directive"):
-                yield Token(kind, match.group(), position, match.end())
-            position = match.end()
+                yield Token(kind, match.group(), match.start(), match.end())
 
     @cached_property
     def _marks(self) -> list[tuple[int, int, str]]:
