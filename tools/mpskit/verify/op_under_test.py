@@ -24,7 +24,7 @@ _UNWRITTEN = 1.0
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
-class OpUnderTest(TorchDispatchMode):
+class OpUnderTest(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While active, ``aten::_log_softmax`` and its ``out`` form run on the patch's kernels.
 
     What calls it runs on them too: ``torch.log_softmax``, ``F.cross_entropy``, a module's
@@ -51,7 +51,7 @@ class OpUnderTest(TorchDispatchMode):
         cores: int = DEFAULT_CORES,
         patch_dir: Path | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         sources = PatchSources.find(patch_dir)
         self._planner = Planner(sources)
         self._library = _compile(sources, backend)

@@ -281,12 +281,13 @@ template <typename T, typename idx_t>
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
+  const LogSumExp total = scratch[local.x];
   normalize(
       input + offsets.input,
       params.dim_input_stride,
       output + offsets.output,
       params.dim_output_stride,
-      LogSumExp(scratch[local.x]),
+      total,
       walk);
 }
 

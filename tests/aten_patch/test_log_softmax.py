@@ -1,0 +1,143 @@
+"""The patch's kernels against float64, on the cpu backend."""
+
+from __future__ import annotations
+
+import importlib.util
+import mmap
+import unittest
+from collections.abc import Iterator
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+import torch
+
+from mpskit.metal import compile_shader
+from mpskit.verify.launch import run_plan
+from mpskit.verify.op_under_test import OpUnderTest
+from mpskit.verify.plan import METAL_DTYPES, Index, Kernel, Plan, Planner
+from mpskit.verify.sources import PatchSources
+
+DTYPES = list(METAL_DTYPES)
+
+
+@pytest.fixture(scope="module")
+def sources() -> PatchSources:
+    return PatchSources.find()
+
+
+def reference(x: torch.Tensor, dim: int) -> torch.Tensor:
+    return torch.log_softmax(x.double(), dim)
+
+
+def kernels(x: torch.Tensor, dim: int, **how) -> torch.Tensor:
+    with OpUnderTest(**how) as op:
+        out = torch.log_softmax(x, dim)
+    op.require_launches()
+    return out
+
+
+def assert_rounded(actual: torch.Tensor, expected: torch.Tensor) -> None:
+    """``expected`` in float64: ``actual`` may be off by a unit in the last place or so."""
+    ulp = torch.finfo(actual.dtype).eps
+    torch.testing.assert_close(
+        actual.double(), expected, rtol=1.01 * ulp, atol=3e-7, equal_nan=True
+    )
+
+
+@pytest.mark.parametrize("index", list(Index))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("kernel", "size"),
+    [
+        *((Kernel.ROW, size) for size in (1, 31, 32, 33, 255, 257, 1000, 4097, 16384)),
+        *((Kernel.SPLIT, size) for size in (1, 33, 2048, 2049, 4097, 30522)),
+        *((Kernel.STRIDED, size) for size in (1, 7, 33, 257, 4097, 30522)),
+    ],
+)
+def test_every_kernel(kernel, size, dtype, index):
+    x = (torch.randn(3, size) * 6).to(dtype)
+    assert_rounded(kernels(x, 1, kernel=kernel, index=index), reference(x, 1))
+    columns = x[:, :2000].t().contiguous()
+    assert_rounded(kernels(columns, 0, kernel=kernel, index=index), reference(columns, 0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_less_accurate_than_torchs_cpu_kernel(dtype):
+    ours = theirs = 0.0
+    for shape, dim in (((500, 46), 1), ((64, 1000), 1), ((20, 4096), 1), ((40000, 4), 0),
+                       ((9, 150, 64), 1), ((2, 30522), 1), ((64, 16385), 1)):  # fmt: skip
+        x = (torch.randn(shape) * 4).to(dtype)
+        expected = reference(x, dim)
+        ours = max(ours, (kernels(x, dim) - expected).abs().max().item())
+        theirs = max(theirs, (torch.log_softmax(x, dim) - expected).abs().max().item())
+    assert ours <= theirs
+
+
+def test_compiles_for_every_metal_version(sources):
+    for version in (310, 320, 400):
+        compile_shader(sources.kernels, include_dirs=sources.include_dirs, metal_version=version)
+
+
+def test_rows_of_further_grid_layers(sources):
+    """A grid axis is full at 2^31 rows; a grid cut short stands in for so many."""
+    library = compile_shader(sources.kernels, include_dirs=sources.include_dirs)
+    x = torch.randn(10, 50)
+    for kernel, grid, group in (
+        (Kernel.ROW, (32, 4, 3), (32, 2, 1)),
+        (Kernel.STRIDED, (4, 8, 3), (2, 8, 1)),
+    ):
+        plan = Planner(sources).plan_tensors(x, x, 1, kernel=kernel)
+        out = torch.ones(12, 50)
+        run_plan(library, with_grid(plan, grid, group), x, out)
+        assert_rounded(out[:10], reference(x, 1))
+        assert (out[10:] == 1).all()
+
+
+def with_grid(plan: Plan, grid: tuple[int, int, int], group: tuple[int, int, int]) -> Plan:
+    return replace(plan, launches=(replace(plan.launches[0], grid=grid, group=group),))
+
+
+@pytest.fixture
+def sparse() -> Iterator[torch.Tensor]:
+    """Half-precision elements past 2^32, of which only the touched pages exist."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    memory = mmap.mmap(-1, 2 * (2**32 + 2**20), flags=flags)
+    yield torch.frombuffer(memory, dtype=torch.float16)
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+def test_offsets_past_32_bits(sparse, kernel):
+    far = sparse.as_strided((2, 3000), (2**32 + 64, 1))
+    x = torch.randn(2, 3000).half()
+    far.copy_(x)
+    for view, out in ((far, torch.empty(2, 3000).half()), (x, far)):
+        with OpUnderTest(kernel=kernel) as op:
+            torch.log_softmax(view, 1, out=out)
+        assert all(name.endswith("_u64") for name in op.launches)
+        assert_rounded(out, reference(x, 1))
+
+
+def load_upstream_tests(sources: PatchSources) -> ModuleType:
+    path = sources.patch_dir / "test/test_mps_log_softmax.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("cores", [8, 80])
+def test_the_tests_that_go_upstream_pass(sources, cores):
+    suite = unittest.defaultTestLoader.loadTestsFromModule(load_upstream_tests(sources))
+    result = unittest.TestResult()
+    with OpUnderTest(cores=cores) as op:
+        suite.run(result)
+    assert not result.skipped
+    assert result.wasSuccessful(), "\n".join(text for _, text in (*result.failures, *result.errors))
+    for dtype in METAL_DTYPES.values():
+        op.require_launches(
+            f"log_softmax_row_{dtype}",
+            f"log_softmax_partial_{dtype}",
+            f"log_softmax_finalize_{dtype}",
+            f"log_softmax_{dtype}",
+        )
