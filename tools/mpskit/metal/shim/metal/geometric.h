@@ -1,0 +1,101 @@
+// Geometric functions. Sums run from the first component to the last, in float.
+#pragma once
+
+#include "math.h"
+
+namespace metal {
+
+template <class T, int N>
+  requires mpskit::types::floating<T>
+inline T dot(vec<T, N> x, vec<T, N> y) {
+  float sum = float(x[0]) * float(y[0]);
+  for (int i = 1; i < N; ++i) sum += float(x[i]) * float(y[i]);
+  return T(sum);
+}
+template <class T, int N>
+  requires mpskit::core::integer<T>
+inline T dot(vec<T, N> x, vec<T, N> y) {
+  T sum = T(x[0] * y[0]);
+  for (int i = 1; i < N; ++i) sum = T(sum + x[i] * y[i]);
+  return sum;
+}
+template <class X, class Y>
+  requires mpskit::mixed_vectors<X, Y>
+inline auto dot(const X& x, const Y& y) {
+  using V = mpskit::types::common_vector<X, Y>;
+  return dot(V(x), V(y));
+}
+
+template <class T>
+  requires mpskit::types::floating<T>
+inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
+  return vec<T, 3>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
+}
+
+// Functions of vectors; each also takes what reads as one.
+#define MPSKIT_GEOMETRIC_1(name, expression)                         \
+  template <class T, int N>                                          \
+    requires mpskit::types::floating<T>                              \
+  inline auto name(vec<T, N> x) {                                    \
+    return expression;                                               \
+  }                                                                  \
+  template <class X>                                                 \
+    requires mpskit::mixed_vectors<X>                                \
+  inline auto name(const X& x) {                                     \
+    return name(mpskit::types::vector_of<X>(x));                     \
+  }
+#define MPSKIT_GEOMETRIC_2(name, expression)                         \
+  template <class T, int N>                                          \
+    requires mpskit::types::floating<T>                              \
+  inline auto name(vec<T, N> x, vec<T, N> y) {                       \
+    return expression;                                               \
+  }                                                                  \
+  template <class X, class Y>                                        \
+    requires mpskit::mixed_vectors<X, Y>                             \
+  inline auto name(const X& x, const Y& y) {                         \
+    using V = mpskit::types::common_vector<X, Y>;                    \
+    return name(V(x), V(y));                                         \
+  }
+
+MPSKIT_GEOMETRIC_1(length_squared, dot(x, x))
+MPSKIT_GEOMETRIC_1(length, sqrt(dot(x, x)))
+MPSKIT_GEOMETRIC_1(normalize, x * rsqrt(dot(x, x)))
+MPSKIT_GEOMETRIC_2(distance_squared, length_squared(x - y))
+MPSKIT_GEOMETRIC_2(distance, length(x - y))
+MPSKIT_GEOMETRIC_2(reflect, x - y * (T(2) * dot(y, x)))
+#undef MPSKIT_GEOMETRIC_1
+#undef MPSKIT_GEOMETRIC_2
+
+template <class T, int N>
+inline vec<T, N> faceforward(vec<T, N> normal, vec<T, N> incident, vec<T, N> reference) {
+  return dot(reference, incident) < T(0) ? normal : -normal;
+}
+
+template <class T, int N>
+inline vec<T, N> refract(vec<T, N> incident, vec<T, N> normal, T eta) {
+  const T cosine = dot(normal, incident);
+  const T k = T(1) - eta * eta * (T(1) - cosine * cosine);
+  if (k < T(0)) return vec<T, N>(0);
+  return incident * eta - normal * (eta * cosine + T(sqrt(k)));
+}
+
+namespace precise {
+using metal::cross;
+using metal::distance;
+using metal::distance_squared;
+using metal::dot;
+using metal::length;
+using metal::length_squared;
+using metal::normalize;
+} // namespace precise
+namespace fast {
+using metal::cross;
+using metal::distance;
+using metal::distance_squared;
+using metal::dot;
+using metal::length;
+using metal::length_squared;
+using metal::normalize;
+} // namespace fast
+
+} // namespace metal

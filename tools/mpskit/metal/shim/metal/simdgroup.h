@@ -1,0 +1,321 @@
+// simd_* functions. Only the active lanes take part: those that reached the call. A value that MSL
+// leaves undefined, such as one shuffled from an inactive lane, is the poison of abi.h.
+//
+// Order of a floating-point reduction: a butterfly, lane i with lane i ^ 16, then 8, 4, 2, 1, an
+// inactive lane standing for the identity. Prefix operations go from the first lane to the last.
+#pragma once
+
+#include "integer.h"
+#include "math.h"
+
+namespace mpskit::simdgroup {
+
+template <class T>
+concept element = core::one_of<T, char, uchar, short, ushort, int, uint, half, float>;
+// bfloat can be moved between lanes, not computed with; 64-bit types can do neither.
+template <class T>
+concept movable = element<typename types::vector_shape<T>::element> ||
+    core::same<typename types::vector_shape<T>::element, bfloat>;
+template <class T>
+concept reducible = element<typename types::vector_shape<T>::element>;
+template <class T>
+concept bitwise = reducible<T> && core::integer<typename types::vector_shape<T>::element>;
+
+// The lanes of a simdgroup, or of one of its quads, that take part in an operation.
+struct Extent {
+  unsigned first;
+  unsigned width;
+
+  unsigned mask(unsigned active) const {
+    return active & (width >= 32 ? ~0u : ((1u << width) - 1) << first);
+  }
+};
+
+struct Simdgroup {
+  static Extent around(unsigned) { return {0, target::simd_width}; }
+};
+struct Quadgroup {
+  static Extent around(unsigned lane) { return {lane & ~3u, 4}; }
+};
+
+template <class T>
+inline T poison() {
+  T result;
+  __builtin_memset(static_cast<void*>(&result), target::poison, sizeof result);
+  return result;
+}
+
+// ---- moving values ----
+
+// The value of the lane that `source(own)` names; both count from the group's first lane.
+template <class Group, class T, class F>
+inline T shuffle(const T& value, F source) {
+  const auto lanes = target::gather(value);
+  const Extent extent = Group::around(lanes.lane);
+  const unsigned from = source(lanes.lane - extent.first);
+  const bool readable = from < extent.width && (lanes.active >> (extent.first + from) & 1u);
+  return readable ? lanes[extent.first + from] : poison<T>();
+}
+
+template <class T>
+struct Filled {
+  T data, fill;
+};
+
+// Each vector of `modulo` lanes is followed (down), or preceded (up), by the lanes' fill.
+template <class Group, class T, class F>
+inline T shuffle_and_fill(const T& data, const T& fill, uint modulo, F source) {
+  const auto lanes = target::gather(Filled<T>{data, fill});
+  const Extent extent = Group::around(lanes.lane);
+  const unsigned own = lanes.lane - extent.first;
+  const unsigned vector = own / modulo * modulo;
+  const int from = source(int(own - vector));
+  const bool filled = from < 0 || from >= int(modulo);
+  const unsigned lane = extent.first + vector + unsigned(from + int(modulo)) % modulo;
+  if (!(lanes.active >> lane & 1u)) return poison<T>();
+  const Filled<T> pair = lanes[lane];
+  return filled ? pair.fill : pair.data;
+}
+
+template <class Group, class T>
+inline T broadcast_first(const T& value) {
+  const auto lanes = target::gather(value);
+  const unsigned mask = Group::around(lanes.lane).mask(lanes.active);
+  return lanes[unsigned(__builtin_ctz(mask))];
+}
+
+// ---- combining values ----
+
+struct Sum {
+  template <class T>
+  static constexpr T identity = T(0);
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a + b);
+  }
+};
+struct Product {
+  template <class T>
+  static constexpr T identity = T(1);
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a * b);
+  }
+};
+struct Minimum {
+  template <class T>
+  static constexpr T identity = core::integer<T> ? metal::numeric_limits<T>::max()
+                                                 : metal::numeric_limits<T>::infinity();
+  template <class T>
+  static T combine(T a, T b) {
+    return metal::min(a, b);
+  }
+};
+struct Maximum {
+  template <class T>
+  static constexpr T identity = core::integer<T> ? metal::numeric_limits<T>::lowest()
+                                                 : -metal::numeric_limits<T>::infinity();
+  template <class T>
+  static T combine(T a, T b) {
+    return metal::max(a, b);
+  }
+};
+struct And {
+  template <class T>
+  static constexpr T identity = T(~T(0));
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a & b);
+  }
+};
+struct Or {
+  template <class T>
+  static constexpr T identity = T(0);
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a | b);
+  }
+};
+struct Xor {
+  template <class T>
+  static constexpr T identity = T(0);
+  template <class T>
+  static T combine(T a, T b) {
+    return T(a ^ b);
+  }
+};
+
+template <class Op, class T>
+inline T identity_of() {
+  return T(Op::template identity<typename types::vector_shape<T>::element>);
+}
+
+template <class Group, unsigned Width, class Op, class T>
+inline T reduce(const T& value) {
+  constexpr unsigned every = Width >= 32 ? ~0u : (1u << Width) - 1;
+  const auto lanes = target::gather(value);
+  const Extent extent = Group::around(lanes.lane);
+  const unsigned mask = extent.mask(lanes.active) >> extent.first;
+  T values[Width];
+  for (unsigned i = 0; i < Width; ++i) values[i] = lanes[extent.first + i];
+  if (mask != every)
+    for (unsigned i = 0; i < Width; ++i)
+      if (!(mask >> i & 1u)) values[i] = identity_of<Op, T>();
+  for (unsigned half = Width / 2; half > 0; half /= 2)
+    for (unsigned i = 0; i < half; ++i) values[i] = Op::combine(values[i], values[i + half]);
+  return values[0];
+}
+
+// Over the active lanes below the caller's, and the caller's own when inclusive.
+template <class Group, class Op, class T>
+inline T scan(const T& value, bool inclusive) {
+  const auto lanes = target::gather(value);
+  const Extent extent = Group::around(lanes.lane);
+  const unsigned own = lanes.lane - extent.first;
+  const unsigned below = (1u << own) - 1 + (inclusive ? 1u << own : 0u);
+  T result = identity_of<Op, T>();
+  for (unsigned rest = (extent.mask(lanes.active) >> extent.first) & below; rest != 0;
+       rest &= rest - 1)
+    result = Op::combine(result, lanes[extent.first + unsigned(__builtin_ctz(rest))]);
+  return result;
+}
+
+// ---- votes ----
+
+struct Vote {
+  unsigned ayes; // bit i: the group's lane i is active and voted true
+  unsigned active;
+  unsigned own;
+};
+
+template <class Group>
+inline Vote vote(bool aye) {
+  const auto lanes = target::gather(static_cast<unsigned char>(aye));
+  const Extent extent = Group::around(lanes.lane);
+  Vote result = {0, extent.mask(lanes.active) >> extent.first, lanes.lane - extent.first};
+  for (unsigned rest = result.active; rest != 0; rest &= rest - 1) {
+    const unsigned lane = unsigned(__builtin_ctz(rest));
+    result.ayes |= unsigned(lanes[extent.first + lane] != 0) << lane;
+  }
+  return result;
+}
+
+template <class Group>
+inline bool is_first() {
+  const Vote present = vote<Group>(true);
+  return unsigned(__builtin_ctz(present.active)) == present.own;
+}
+
+} // namespace mpskit::simdgroup
+
+// The functions of one kind of group: prefix is simd or quad.
+#define MPSKIT_GROUP_MOVES(prefix, Group, width)                                                 \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_shuffle(T data, ushort lane) {                                               \
+    return mpskit::simdgroup::shuffle<Group>(data, [=](uint) { return uint(lane); });            \
+  }                                                                                              \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_broadcast(T data, ushort lane) {                                             \
+    return prefix##_shuffle(data, lane);                                                         \
+  }                                                                                              \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_broadcast_first(T data) {                                                    \
+    return mpskit::simdgroup::broadcast_first<Group>(data);                                      \
+  }                                                                                              \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_shuffle_up(T data, ushort delta) {                                           \
+    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own - delta; });       \
+  }                                                                                              \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_shuffle_down(T data, ushort delta) {                                         \
+    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own + delta; });       \
+  }                                                                                              \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_shuffle_xor(T data, ushort mask) {                                           \
+    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own ^ mask; });        \
+  }                                                                                              \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_shuffle_rotate_up(T data, ushort delta) {                                    \
+    return mpskit::simdgroup::shuffle<Group>(                                                    \
+        data, [=](uint own) { return (own - delta) % (width); });                                \
+  }                                                                                              \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_shuffle_rotate_down(T data, ushort delta) {                                  \
+    return mpskit::simdgroup::shuffle<Group>(                                                    \
+        data, [=](uint own) { return (own + delta) % (width); });                                \
+  }                                                                                              \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_shuffle_and_fill_up(                                                         \
+      T data, mpskit::core::identity_t<T> fill, ushort delta, ushort modulo = (width)) {         \
+    return mpskit::simdgroup::shuffle_and_fill<Group>(                                           \
+        data, fill, modulo, [=](int own) { return own - delta; });                               \
+  }                                                                                              \
+  template <mpskit::simdgroup::movable T>                                                        \
+  inline T prefix##_shuffle_and_fill_down(                                                       \
+      T data, mpskit::core::identity_t<T> fill, ushort delta, ushort modulo = (width)) {         \
+    return mpskit::simdgroup::shuffle_and_fill<Group>(                                           \
+        data, fill, modulo, [=](int own) { return own + delta; });                               \
+  }
+
+#define MPSKIT_GROUP_REDUCTION(prefix, Group, width, name, Op, allowed)        \
+  template <mpskit::simdgroup::allowed T>                                      \
+  inline T prefix##_##name(T data) {                                           \
+    return mpskit::simdgroup::reduce<Group, width, mpskit::simdgroup::Op>(data); \
+  }
+#define MPSKIT_GROUP_SCAN(prefix, Group, name, Op)                                 \
+  template <mpskit::simdgroup::reducible T>                                        \
+  inline T prefix##_prefix_inclusive_##name(T data) {                              \
+    return mpskit::simdgroup::scan<Group, mpskit::simdgroup::Op>(data, true);      \
+  }                                                                                \
+  template <mpskit::simdgroup::reducible T>                                        \
+  inline T prefix##_prefix_exclusive_##name(T data) {                              \
+    return mpskit::simdgroup::scan<Group, mpskit::simdgroup::Op>(data, false);     \
+  }
+
+// The result of a ballot. `full` has a bit for every lane of the group.
+#define MPSKIT_GROUP_VOTES(prefix, Group, full)                                              \
+  class prefix##_vote {                                                                      \
+   public:                                                                                   \
+    using vote_t = ulong;                                                                    \
+    explicit constexpr prefix##_vote(vote_t votes = 0) : votes_(votes) {}                    \
+    explicit constexpr operator vote_t() const { return votes_; }                            \
+    constexpr bool all() const { return votes_ == (full); }                                  \
+    constexpr bool any() const { return votes_ != 0; }                                       \
+                                                                                             \
+   private:                                                                                  \
+    vote_t votes_;                                                                           \
+  };                                                                                         \
+  inline prefix##_vote prefix##_ballot(bool aye) {                                           \
+    return prefix##_vote(mpskit::simdgroup::vote<Group>(aye).ayes);                          \
+  }                                                                                          \
+  inline bool prefix##_any(bool aye) { return mpskit::simdgroup::vote<Group>(aye).ayes != 0; } \
+  inline bool prefix##_all(bool aye) {                                                       \
+    const mpskit::simdgroup::Vote vote = mpskit::simdgroup::vote<Group>(aye);                \
+    return vote.ayes == vote.active;                                                         \
+  }                                                                                          \
+  inline bool prefix##_is_first() { return mpskit::simdgroup::is_first<Group>(); }
+
+#define MPSKIT_GROUP_FUNCTIONS(prefix, Group, width, full)                        \
+  MPSKIT_GROUP_MOVES(prefix, Group, width)                                        \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, width, sum, Sum, reducible)               \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, width, product, Product, reducible)       \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, width, min, Minimum, reducible)           \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, width, max, Maximum, reducible)           \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, width, and, And, bitwise)                 \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, width, or, Or, bitwise)                   \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, width, xor, Xor, bitwise)                 \
+  MPSKIT_GROUP_SCAN(prefix, Group, sum, Sum)                                      \
+  MPSKIT_GROUP_SCAN(prefix, Group, product, Product)                              \
+  MPSKIT_GROUP_VOTES(prefix, Group, full)
+
+namespace metal {
+
+MPSKIT_GROUP_FUNCTIONS(simd, mpskit::simdgroup::Simdgroup, mpskit::target::simd_width, 0xFFFFFFFFul)
+
+inline simd_vote simd_active_threads_mask() {
+  return simd_vote(mpskit::simdgroup::vote<mpskit::simdgroup::Simdgroup>(true).active);
+}
+// Helper threads belong to fragment functions.
+constexpr bool simd_is_helper_thread() { return false; }
+
+} // namespace metal
