@@ -101,8 +101,7 @@ def with_grid(plan: Plan, grid: tuple[int, int, int], group: tuple[int, int, int
 @pytest.fixture
 def sparse() -> Iterator[torch.Tensor]:
     """Half-precision elements past 2^32, of which only the touched pages exist."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-    memory = mmap.mmap(-1, 2 * (2**32 + 2**20), flags=flags)
+    memory = mmap.mmap(-1, 2 * (2**32 + 2**20), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     yield torch.frombuffer(memory, dtype=torch.float16)
 
 
@@ -113,7 +112,7 @@ def test_offsets_past_32_bits(sparse, kernel):
     far.copy_(x)
     for view, out in ((far, torch.empty(2, 3000).half()), (x, far)):
         with OpUnderTest(kernel=kernel) as op:
-            torch.log_softmax(view, 1, out=out)
+            torch._log_softmax(view, 1, False, out=out)
         assert all(name.endswith("_u64") for name in op.launches)
         assert_rounded(out, reference(x, 1))
 

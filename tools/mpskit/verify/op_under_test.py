@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._C import DispatchKey
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mpskit.errors import MpskitError
 from mpskit.metal import compile_shader
 from mpskit.verify.launch import run_plan
-from mpskit.verify.plan import DEFAULT_CORES, METAL_DTYPES, Index, Kernel, Planner
+from mpskit.verify.plan import DEFAULT_CORES, MAX_DIMS, METAL_DTYPES, Index, Kernel, Planner
 from mpskit.verify.sources import PatchSources
 
 aten = torch.ops.aten
@@ -88,10 +89,16 @@ class OpUnderTest(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._log_softmax(*args, **kwargs)
         if func is aten._log_softmax.out and self._takes(args[0], kwargs["out"]):
             return self._log_softmax_out(*args, **kwargs)
-        # Under inference_mode composite ops arrive whole, with _log_softmax inside.
-        with self:
-            decomposed = func.decompose(*args, **kwargs)
-        return func(*args, **kwargs) if decomposed is NotImplemented else decomposed
+        if func is aten.log_softmax.int_out:
+            with self:
+                return func._op_dk(DispatchKey.CompositeExplicitAutograd, *args, **kwargs)
+        if torch.is_inference_mode_enabled() and func.namespace == "aten":
+            # Composite ops arrive whole here, with _log_softmax inside.
+            with self:
+                decomposed = func.decompose(*args, **kwargs)
+            if decomposed is not NotImplemented:
+                return decomposed
+        return func(*args, **kwargs)
 
     def _takes(self, *tensors: torch.Tensor) -> bool:
         return all(
@@ -100,37 +107,26 @@ class OpUnderTest(TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
 
     def _log_softmax(self, input: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
+        _refuse_unsupported(input, half_to_float)
         meta = aten._log_softmax.default(_meta_like(input), dim, half_to_float)
         out = torch.empty_strided(
             meta.shape, meta.stride(), dtype=meta.dtype, device=input.device
         ).fill_(_UNWRITTEN)
-        self._launch(input, dim, half_to_float, out)
+        self._launch(input, dim, out)
         return out
 
     def _log_softmax_out(
         self, input: torch.Tensor, dim: int, half_to_float: bool, *, out: torch.Tensor
     ) -> torch.Tensor:
+        _refuse_unsupported(input, half_to_float)
         meta = _meta_like(out)
         aten._log_softmax.out(_meta_like(input), dim, half_to_float, out=meta)
         if meta.shape != out.shape:
             out.resize_(meta.shape)
-        self._launch(input, dim, half_to_float, out)
+        self._launch(input, dim, out)
         return out
 
-    def _launch(
-        self, input: torch.Tensor, dim: int, half_to_float: bool, out: torch.Tensor
-    ) -> None:
-        """As ``log_softmax_mps_out`` in LogSoftmax.mm does it, with its error texts."""
-        if half_to_float:
-            raise RuntimeError("log_softmax with half to float conversion is not supported on MPS")
-        if input.dtype not in METAL_DTYPES:
-            name = _scalar_type_name(input.dtype)
-            raise NotImplementedError(f"\"log_softmax\" not implemented for '{name}'")
-        if input.dim() > 16:
-            raise RuntimeError(
-                "log_softmax supports tensors with at most 16 dimensions on MPS, "
-                f"but got {input.dim()}"
-            )
+    def _launch(self, input: torch.Tensor, dim: int, out: torch.Tensor) -> None:
         if input.numel() == 0:
             return
         if _overlaps_differently(input, out):
@@ -138,6 +134,20 @@ class OpUnderTest(TorchDispatchMode):  # type: ignore[no-untyped-call]
         plan = self._planner.plan_tensors(input, out, dim, **self._how)
         run_plan(self._library, plan, input, out)
         self.launches.update(launch.kernel for launch in plan.launches)
+
+
+def _refuse_unsupported(input: torch.Tensor, half_to_float: bool) -> None:
+    """Raises what ``log_softmax_mps_out`` in LogSoftmax.mm does."""
+    if half_to_float:
+        raise RuntimeError("log_softmax with half to float conversion is not supported on MPS")
+    if input.dtype not in METAL_DTYPES:
+        name = _scalar_type_name(input.dtype)
+        raise NotImplementedError(f"\"log_softmax\" not implemented for '{name}'")
+    if input.dim() > MAX_DIMS:
+        raise RuntimeError(
+            f"log_softmax supports tensors with at most {MAX_DIMS} dimensions on MPS, "
+            f"but got {input.dim()}"
+        )
 
 
 @lru_cache

@@ -20,8 +20,9 @@ from mpskit.verify.sources import PatchSources
 METAL_DTYPES = {torch.float32: "float", torch.float16: "half", torch.bfloat16: "bfloat"}
 # An M1 Pro's; the plan's thresholds are multiples of the number of cores.
 DEFAULT_CORES = 16
+# c10::metal::max_ndim.
+MAX_DIMS = 16
 
-_MAX_DIMS = 16
 _MAX_LAUNCHES = 2
 _AUTOMATIC = 0xFFFFFFFF
 
@@ -113,9 +114,9 @@ class _Launch(ctypes.Structure):
 
 class _Params(ctypes.Structure):
     _fields_ = (
-        ("row_sizes", ctypes.c_uint64 * _MAX_DIMS),
-        ("row_input_strides", ctypes.c_uint64 * _MAX_DIMS),
-        ("row_output_strides", ctypes.c_uint64 * _MAX_DIMS),
+        ("row_sizes", ctypes.c_uint64 * MAX_DIMS),
+        ("row_input_strides", ctypes.c_uint64 * MAX_DIMS),
+        ("row_output_strides", ctypes.c_uint64 * MAX_DIMS),
         ("rows", ctypes.c_uint64),
         ("dim_size", ctypes.c_uint64),
         ("dim_input_stride", ctypes.c_uint64),
@@ -144,7 +145,7 @@ _REFUSALS = {
     1: "The {kernel} kernel cannot run this problem: it keeps a row in registers, and the row "
     "is too long, or there are more rows than a grid has places.",
     2: "32-bit indices cannot reach every element of this problem.",
-    3: f"More than {_MAX_DIMS} dimensions are left after merging what is contiguous.",
+    3: f"More than {MAX_DIMS} dimensions are left after merging what is contiguous.",
 }
 
 
