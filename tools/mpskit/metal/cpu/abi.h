@@ -39,7 +39,15 @@ struct Lanes {
   unsigned lane; // the caller's own index
 };
 
+// Where in the program a thread is about to meet its simdgroup: a position in a kernel's text,
+// and one in the text of the function that the kernel called, or 0.
+struct Position {
+  unsigned kernel, function;
+};
+
 struct Runtime {
+  // The running thread's position, for the kernel's code to update.
+  Position* (*position)();
   // Waits for the simdgroup's active lanes; `value` is at most lane_slot bytes.
   Lanes (*simd_gather)(const void* value, unsigned size);
   // Waits for the simdgroup's, then the threadgroup's, remaining threads. `flags`: mem_flags.

@@ -52,7 +52,7 @@ def translation_unit(program: Program, kernels: Sequence[Kernel]) -> str:
     Behind each explicit instantiation, in its scope, stands a constant that holds the kernel's
     address; the entry points at the end use these.
     """
-    eraser = Eraser(program, _declare_threadgroup_variables)
+    eraser = Eraser(program, _declare_threadgroup_variables, _mark_collective_call)
     behind = {
         number: (kernel.instantiation.whole.end - 1, f"\x00{number}\x00")
         for number, kernel in enumerate(kernels)
@@ -81,6 +81,10 @@ def _declare_threadgroup_variables(kind: str, variables: Sequence[ThreadgroupVar
         for v in variables
     )
     return f"{kind} {', '.join(declarators)}"
+
+
+def _mark_collective_call(position: int, in_kernel: bool) -> str:
+    return f"::mpskit::cpu::at{'_kernel' if in_kernel else ''}({position})"
 
 
 def _entries(kernels: Sequence[Kernel]) -> str:

@@ -20,6 +20,14 @@ struct ThreadgroupVariable {
   }
 };
 
+// Stand in front of calls that come to a simdgroup operation or barrier.
+inline void at_kernel(unsigned position) {
+  *target::runtime->position() = {position, 0};
+}
+inline void at(unsigned position) {
+  target::runtime->position()->function = position;
+}
+
 struct Pointer {
   void* address;
 

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <pthread.h>
@@ -103,10 +104,27 @@ struct Stack {
   std::size_t size;
 };
 
+// An operation, ordered as in the program: functions called from several places, and places that
+// are no call of their own, are told apart by the address of the machine code.
+struct Site {
+  Position position;
+  const void* address;
+
+  auto order() const {
+    return std::tuple(position.kernel, position.function, address);
+  }
+  bool operator==(const Site& other) const {
+    return order() == other.order();
+  }
+  bool operator<(const Site& other) const {
+    return order() < other.order();
+  }
+};
+
 // One thread of the threadgroup that runs.
 struct Fiber {
   void* stack_pointer;
-  const void* site; // where the operation it waits at was called
+  Site site; // of the operation it waits at
   unsigned operand_size;
   State state;
   alignas(16) unsigned char operand[lane_slot];
@@ -147,11 +165,13 @@ class Worker {
 
   void run(Launch& launch);
 
-  Lanes simd_gather(const void* value, unsigned size, const void* site);
-  void wait(State state, const void* site);
+  Lanes simd_gather(const void* value, unsigned size, const void* address);
+  void wait(State state, const void* address);
   void* threadgroup_memory(unsigned site, std::size_t bytes, std::size_t alignment);
 
   [[noreturn]] void run_fibers();
+
+  Position position; // of the thread that runs
 
  private:
   struct Place {
@@ -295,8 +315,8 @@ bool Worker::run_simdgroup(unsigned simdgroup) {
 }
 
 // Lets the lanes go on that wait at one simdgroup operation. In divergent flow lanes wait at
-// several: the operation that stands first in the code goes first, so that lanes inside a branch
-// or loop catch up with those behind it.
+// several: the operation that stands first in the program goes first, so that lanes inside a
+// branch or loop catch up with those behind it.
 bool Worker::release_lanes(unsigned first, unsigned end) {
   const Fiber* chosen = nullptr;
   for (unsigned i = first; i < end; ++i) {
@@ -356,6 +376,7 @@ void Worker::run_fibers() {
   for (;;) {
     Fiber& fiber = fibers_[current_];
     fiber.state = State::running;
+    position = {};
     describe_thread(current_);
     const Thread thread = thread_;
     const Dispatch& dispatch = *launch_->dispatch;
@@ -383,19 +404,20 @@ void Worker::describe_thread(unsigned index) {
   thread_.simdgroup_index_in_threadgroup = index / simd_width;
 }
 
-void Worker::wait(State state, const void* site) {
+void Worker::wait(State state, const void* address) {
   Fiber& fiber = fibers_[current_];
   fiber.state = state;
-  fiber.site = site;
+  fiber.site = {position, address};
   switch_to_scheduler();
+  position = fiber.site.position;
 }
 
-Lanes Worker::simd_gather(const void* value, unsigned size, const void* site) {
+Lanes Worker::simd_gather(const void* value, unsigned size, const void* address) {
   const unsigned index = current_;
   Fiber& fiber = fibers_[index];
   std::memcpy(fiber.operand, value, size);
   fiber.operand_size = size;
-  wait(State::at_simd_operation, site);
+  wait(State::at_simd_operation, address);
   const Simdgroup& group = simdgroups_[index / simd_width];
   return {group.values, group.active, index % simd_width};
 }
@@ -502,8 +524,10 @@ Pool& the_pool() {
   return *pool;
 }
 
-// The site of an operation is where kernel code called it, so none of these may be inlined into
-// another.
+Position* current_position() {
+  return &worker().position;
+}
+// An operation's address is where kernel code called it, so none of these may be inlined.
 [[gnu::noinline]] Lanes simd_gather(const void* value, unsigned size) {
   return worker().simd_gather(value, size, __builtin_return_address(0));
 }
@@ -517,7 +541,8 @@ void* threadgroup_memory(unsigned site, unsigned long bytes, unsigned long align
   return worker().threadgroup_memory(site, bytes, alignment);
 }
 
-const Runtime runtime{simd_gather, simdgroup_barrier, threadgroup_barrier, threadgroup_memory};
+const Runtime runtime{
+    current_position, simd_gather, simdgroup_barrier, threadgroup_barrier, threadgroup_memory};
 
 } // namespace
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from mpskit.metal.frontend.collectives import collective_calls
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Function, Program, Run
 
 _SPECIFIERS = frozenset(
@@ -18,6 +19,9 @@ _DECIMAL_FLOAT = re.compile(
     r"|0[xX][0-9a-fA-F.']+[pP][+-]?\d+)(?P<suffix>[fFhH]|bf|BF)?"
 )
 
+# What a target needs in front of a collective call: how it came there, for a position in the
+# program and whether that lies in a kernel.
+Mark = Callable[[int, bool], str]
 # Given the declared type, the declarators and the sites' numbers, the statement that declares
 # `threadgroup` variables on a target.
 Declare = Callable[[str, Sequence["ThreadgroupVariable"]], str]
@@ -35,9 +39,10 @@ class ThreadgroupVariable:
 class Eraser:
     """Collects the edits that turn one program into C++, and makes them."""
 
-    def __init__(self, program: Program, declare: Declare) -> None:
+    def __init__(self, program: Program, declare: Declare, mark: Mark | None = None) -> None:
         self._program = program
         self._declare = declare
+        self._mark = mark
         self._edits: list[tuple[int, int, str]] = []
         self._sites = 0
 
@@ -55,6 +60,7 @@ class Eraser:
             if function.body is not None and function.whole.begin not in gone:
                 gone |= self._threadgroup_variables(function.body)
         self._attributes(gone)
+        self._mark_calls(gone)
         for index in range(len(self._program.tokens)):
             if index not in gone:
                 self._token(index)
@@ -145,6 +151,17 @@ class Eraser:
             if span.begin not in gone:
                 self._blank(span)
                 gone.update(span)
+
+    def _mark_calls(self, gone: set[int]) -> None:
+        """Makes each collective call `(mark, call)`."""
+        if self._mark is None:
+            return
+        tokens = self._program.tokens
+        for call in collective_calls(self._program):
+            if call.begin not in gone:
+                begin, end = tokens[call.begin].start, tokens[call.end].end
+                self._edits.append((begin, begin, f"({self._mark(call.begin, call.in_kernel)}, "))
+                self._edits.append((end, end, ")"))
 
     # Variables of a threadgroup.
 
