@@ -25,7 +25,7 @@
 #include "types/vec.h"
 #include "types/packed.h"
 #include "types/matrix.h"
-#include "types/arm.h"
+#include "types/conditional.h"
 
 #include "metal/type_traits.h"
 #include "metal/as_type.h"

@@ -68,6 +68,11 @@ template <class T>
 using remove_cvref_t = remove_cv_t<remove_reference_t<T>>;
 
 template <class T>
+inline constexpr bool is_lvalue_reference = false;
+template <class T>
+inline constexpr bool is_lvalue_reference<T&> = true;
+
+template <class T>
 T&& declval() noexcept;
 
 // Tells constructors apart.

@@ -6,15 +6,17 @@ namespace mpskit::types {
 #define MPSKIT_PACKED_COMMON(N)                                                             \
   packed_vec() = default;                                                                   \
   packed_vec(const packed_vec&) = default;                                                  \
-  constexpr packed_vec(const vec<T, N>& value) : packed_vec(core::sequence<N>{}, value) {}  \
+  template <class A>                                                                        \
+    requires core::same<vector_of<A>, vec<T, N>>                                            \
+  constexpr packed_vec(const A& value) : packed_vec(core::sequence<N>{}, value) {}          \
   template <class... A>                                                                     \
     requires parts_of<N, A...>                                                              \
   constexpr packed_vec(A... parts) : packed_vec(core::sequence<N>{}, parts...) {}           \
   template <scalar S>                                                                       \
   constexpr packed_vec(S s) : packed_vec(vec<T, N>(s)) {}                                   \
   template <class A>                                                                        \
-    requires(vector_shape<A>::size == N)                                                    \
-  explicit constexpr packed_vec(const A& other) : packed_vec(vec<T, N>(other)) {}           \
+    requires(vector_shape<A>::size == N && !core::same<vector_of<A>, vec<T, N>>)            \
+  explicit constexpr packed_vec(const A& other) : packed_vec(core::sequence<N>{}, other) {}           \
   constexpr packed_vec& operator=(const packed_vec& other) {                                \
     all = other.all;                                                                        \
     return *this;                                                                           \

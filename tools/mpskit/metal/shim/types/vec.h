@@ -27,6 +27,8 @@ struct vector_shape<swizzle<T, N, I...>> : vector_shape<vec<T, int(sizeof...(I))
 template <class T>
 concept vector_like = (vector_shape<T>::size > 1);
 template <class T>
+concept vector_operand = (vector_shape<T>::size > 0);
+template <class T>
 using vector_of = vec<typename vector_shape<T>::element, vector_shape<T>::size>;
 
 template <class... A>
@@ -44,7 +46,7 @@ concept vector_operands = (vector_like<A> || ...) &&
 
 // Scalars and vectors that together have N components, for vec's constructor.
 template <int N, class... A>
-concept parts_of = (sizeof...(A) >= 2) && ((vector_shape<A>::size > 0) && ...) &&
+concept parts_of = (sizeof...(A) >= 2) && (vector_operand<A> && ...) &&
     ((vector_shape<A>::size + ... + 0) == N);
 
 // Component I of the parts laid end to end.
