@@ -37,6 +37,10 @@ struct Lanes {
   const void* values; // simd_width of them, packed, as in an array; poison where inactive
   unsigned active; // bit i is set when lane i took part
   unsigned lane; // the caller's own index
+  // Where the lane that resumes first may leave, for the others, what all of them would compute
+  // alike: lane_slot bytes, and whether it has.
+  void* shared;
+  bool* has_shared;
 };
 
 // Where in the program a thread is about to meet its simdgroup: a position in a kernel's text,

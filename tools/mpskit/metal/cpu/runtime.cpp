@@ -132,6 +132,8 @@ struct Fiber {
 
 struct Simdgroup {
   alignas(64) unsigned char values[simd_width * lane_slot];
+  alignas(64) unsigned char shared[lane_slot];
+  bool has_shared;
   unsigned active;
 };
 
@@ -334,6 +336,7 @@ bool Worker::release_lanes(unsigned first, unsigned end) {
   const auto size = chosen->state == State::at_simd_operation ? chosen->operand_size : 0;
   Simdgroup& group = simdgroups_[first / simd_width];
   group.active = 0;
+  group.has_shared = false;
   for (unsigned i = first; i < end; ++i) {
     Fiber& fiber = fibers_[i];
     const bool waits = fiber.state == State::at_simd_operation ||
@@ -418,8 +421,8 @@ Lanes Worker::simd_gather(const void* value, unsigned size, const void* address)
   std::memcpy(fiber.operand, value, size);
   fiber.operand_size = size;
   wait(State::at_simd_operation, address);
-  const Simdgroup& group = simdgroups_[index / simd_width];
-  return {group.values, group.active, index % simd_width};
+  Simdgroup& group = simdgroups_[index / simd_width];
+  return {group.values, group.active, index % simd_width, group.shared, &group.has_shared};
 }
 
 void* Worker::threadgroup_memory(unsigned site, std::size_t bytes, std::size_t alignment) {

@@ -66,7 +66,7 @@ inline float cospi(float x) {
 
 template <class T>
 struct Gathered {
-  const void* values;
+  abi::Lanes lanes;
   unsigned active;
   unsigned lane;
 
@@ -74,7 +74,7 @@ struct Gathered {
     T value;
     __builtin_memcpy(
         static_cast<void*>(&value),
-        static_cast<const char*>(values) + source * sizeof(T),
+        static_cast<const char*>(lanes.values) + source * sizeof(T),
         sizeof value);
     return value;
   }
@@ -84,7 +84,23 @@ template <class T>
 inline Gathered<T> gather(const T& value) {
   static_assert(sizeof(T) <= abi::lane_slot);
   const abi::Lanes lanes = runtime->simd_gather(&value, sizeof value);
-  return {lanes.values, lanes.active, lanes.lane};
+  return {lanes, lanes.active, lanes.lane};
+}
+
+// What `compute` gives, which must be the same for every lane: computed by one of them.
+template <class T, class Compute>
+inline auto once(const Gathered<T>& gathered, Compute compute) {
+  using Result = decltype(compute());
+  static_assert(sizeof(Result) <= abi::lane_slot);
+  Result result;
+  if (*gathered.lanes.has_shared) {
+    __builtin_memcpy(static_cast<void*>(&result), gathered.lanes.shared, sizeof result);
+  } else {
+    result = compute();
+    __builtin_memcpy(gathered.lanes.shared, static_cast<const void*>(&result), sizeof result);
+    *gathered.lanes.has_shared = true;
+  }
+  return result;
 }
 
 inline void simdgroup_barrier(unsigned flags) { runtime->simdgroup_barrier(flags); }

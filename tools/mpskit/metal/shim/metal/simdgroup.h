@@ -156,14 +156,20 @@ inline T reduce(const T& value) {
   const auto lanes = target::gather(value);
   const Extent extent = Group::around(lanes.lane);
   const unsigned mask = extent.mask(lanes.active) >> extent.first;
-  T values[Width];
-  for (unsigned i = 0; i < Width; ++i) values[i] = lanes[extent.first + i];
-  if (mask != every)
-    for (unsigned i = 0; i < Width; ++i)
-      if (!(mask >> i & 1u)) values[i] = identity_of<Op, T>();
-  for (unsigned half = Width / 2; half > 0; half /= 2)
-    for (unsigned i = 0; i < half; ++i) values[i] = Op::combine(values[i], values[i + half]);
-  return values[0];
+  const auto combined = [&] {
+    T values[Width];
+    for (unsigned i = 0; i < Width; ++i) values[i] = lanes[extent.first + i];
+    if (mask != every)
+      for (unsigned i = 0; i < Width; ++i)
+        if (!(mask >> i & 1u)) values[i] = identity_of<Op, T>();
+    for (unsigned half = Width / 2; half > 0; half /= 2)
+      for (unsigned i = 0; i < half; ++i) values[i] = Op::combine(values[i], values[i + half]);
+    return values[0];
+  };
+  if constexpr (Width == target::simd_width)
+    return target::once(lanes, combined);
+  else
+    return combined();
 }
 
 // Over the active lanes below the caller's, and the caller's own when inclusive.
@@ -192,12 +198,16 @@ template <class Group>
 inline Vote vote(bool aye) {
   const auto lanes = target::gather(static_cast<unsigned char>(aye));
   const Extent extent = Group::around(lanes.lane);
-  Vote result = {0, extent.mask(lanes.active) >> extent.first, lanes.lane - extent.first};
-  for (unsigned rest = result.active; rest != 0; rest &= rest - 1) {
-    const unsigned lane = unsigned(__builtin_ctz(rest));
-    result.ayes |= unsigned(lanes[extent.first + lane] != 0) << lane;
-  }
-  return result;
+  const unsigned ayes = target::once(lanes, [&] {
+    unsigned voted = 0;
+    for (unsigned lane = 0; lane < target::simd_width; ++lane)
+      voted |= unsigned(lanes[lane] != 0) << lane;
+    return voted & lanes.active;
+  });
+  return {
+      extent.mask(ayes) >> extent.first,
+      extent.mask(lanes.active) >> extent.first,
+      lanes.lane - extent.first};
 }
 
 template <class Group>
