@@ -1,5 +1,5 @@
-// atomic<T> and the atomic_*_explicit functions. Orders other than relaxed are taken as sequentially
-// consistent, which is stronger than what was asked for.
+// atomic<T> and the atomic_*_explicit functions. Orders other than relaxed are taken as
+// sequentially consistent, which is stronger than what was asked for.
 #pragma once
 
 #include "synchronization.h"
@@ -8,9 +8,7 @@ namespace mpskit::atomics {
 
 // The word of memory behind an atomic<T>; Metal's atomic_bool has four bytes.
 template <class T>
-struct word : core::identity<core::choose_t<core::same<T, bool> || core::same<T, float>, uint, T>> {};
-template <class T>
-using word_t = typename word<T>::type;
+using word_t = core::choose_t<core::one_of<T, bool, float>, uint, T>;
 
 template <class T>
 constexpr word_t<T> to_word(T value) {

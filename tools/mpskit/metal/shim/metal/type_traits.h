@@ -78,8 +78,9 @@ struct remove_extent<T[N]> : mpskit::core::identity<T> {};
 
 // The element of a vector, the type itself otherwise.
 template <class T>
-struct make_scalar
-    : mpskit::core::identity<typename mpskit::types::vector_shape<mpskit::core::remove_cv_t<T>>::element> {};
+struct make_scalar {
+  using type = typename mpskit::types::vector_shape<mpskit::core::remove_cv_t<T>>::element;
+};
 
 template <class T>
 struct make_signed;
@@ -100,9 +101,13 @@ MPSKIT_SIGNEDNESS(int, uint)
 MPSKIT_SIGNEDNESS(long, ulong)
 #undef MPSKIT_SIGNEDNESS
 template <class T, int N>
-struct make_signed<vec<T, N>> : mpskit::core::identity<vec<typename make_signed<T>::type, N>> {};
+struct make_signed<vec<T, N>> {
+  using type = vec<typename make_signed<T>::type, N>;
+};
 template <class T, int N>
-struct make_unsigned<vec<T, N>> : mpskit::core::identity<vec<typename make_unsigned<T>::type, N>> {};
+struct make_unsigned<vec<T, N>> {
+  using type = vec<typename make_unsigned<T>::type, N>;
+};
 
 template <class T>
 struct underlying_type : mpskit::core::identity<__underlying_type(T)> {};

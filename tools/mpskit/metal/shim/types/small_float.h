@@ -40,7 +40,7 @@ struct binary16 {
     const unsigned special = body > 0x7F800000u ? 0x7E00u | (body >> 13 & 0x3FFu) : 0x7C00u;
     const unsigned finite = body < 0x38800000u ? subnormal : normal;
     const unsigned magnitude = body >= 0x47800000u ? special : finite;
-    return static_cast<unsigned short>(bits >> 16 & 0x8000u) | static_cast<unsigned short>(magnitude);
+    return static_cast<unsigned short>((bits >> 16 & 0x8000u) | magnitude);
   }
 };
 

@@ -7,12 +7,60 @@ namespace mpskit::types {
 template <class T, int N>
 struct vec;
 
+// The vector's components, and the swizzle's own by name, as `auto p = v.zw; p.x` needs.
 template <class T, int N, int... I>
-struct swizzle {
+struct swizzle_storage;
+template <class T, int N, int X, int Y>
+struct swizzle_storage<T, N, X, Y> {
+  union {
+    T components[N];
+    struct {
+      T before_x[X], x;
+    };
+    struct {
+      T before_y[Y], y;
+    };
+  };
+};
+template <class T, int N, int X, int Y, int Z>
+struct swizzle_storage<T, N, X, Y, Z> {
+  union {
+    T components[N];
+    struct {
+      T before_x[X], x;
+    };
+    struct {
+      T before_y[Y], y;
+    };
+    struct {
+      T before_z[Z], z;
+    };
+  };
+};
+template <class T, int N, int X, int Y, int Z, int W>
+struct swizzle_storage<T, N, X, Y, Z, W> {
+  union {
+    T components[N];
+    struct {
+      T before_x[X], x;
+    };
+    struct {
+      T before_y[Y], y;
+    };
+    struct {
+      T before_z[Z], z;
+    };
+    struct {
+      T before_w[W], w;
+    };
+  };
+};
+
+template <class T, int N, int... I>
+struct swizzle : swizzle_storage<T, N, I...> {
   static constexpr int size = sizeof...(I);
   using value_type = vec<T, size>;
-
-  T components[N];
+  using swizzle_storage<T, N, I...>::components;
 
   swizzle() = default;
   swizzle(const swizzle&) = default;
@@ -75,7 +123,8 @@ struct swizzle {
 
 // Declares the members of the union; `size` is the number of the vector's components.
 #define MPSKIT_SWIZZLES(size) \
-  MPSKIT_SWIZZLES_VEC##size(MPSKIT_SWIZZLE2_OF_##size, MPSKIT_SWIZZLE3_OF_##size, MPSKIT_SWIZZLE4_OF_##size)
+  MPSKIT_SWIZZLES_VEC##size(  \
+      MPSKIT_SWIZZLE2_OF_##size, MPSKIT_SWIZZLE3_OF_##size, MPSKIT_SWIZZLE4_OF_##size)
 #define MPSKIT_SWIZZLE2_OF_2(name, i, j) swizzle<T, 2, i, j> name;
 #define MPSKIT_SWIZZLE3_OF_2(name, i, j, k) swizzle<T, 2, i, j, k> name;
 #define MPSKIT_SWIZZLE4_OF_2(name, i, j, k, l) swizzle<T, 2, i, j, k, l> name;
