@@ -1,0 +1,70 @@
+"""How an op that a patch implements is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.testing._internal.opinfo.core import ErrorInput, OpInfo, SampleInput
+
+from opinfo.settings import settings
+
+# Every floating dtype that MPS has.
+MPS_FLOATING_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class Forcing:
+    """A branch that the host code can be made to take.
+
+    Attributes:
+        name: what failures call it.
+        options: keyword arguments of the op under test.
+        applies: whether the branch can give right results for a sample.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    applies: Callable[[SampleInput], bool]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An op, its inputs and the right results.
+
+    Attributes:
+        name: of the OpInfo entries.
+        function: in native_functions.yaml, as a patch's ``expects`` names it.
+        upstream: PyTorch's OpInfo entries.
+        ours: our entries, each a group of samples named by its ``variant_test_name``.
+        reference: a sample's result in float64 on the CPU, computed without the op.
+        tolerance: from sample, reference and dtype of the result, what each element may be off.
+        error_inputs: samples that the kernels' host code must refuse, for a device.
+        under_test: makes the context in which the kernels stand in for the op; takes ``backend``,
+            ``patch_dir`` and a forcing's options. Its ``launches`` counts by host name.
+        forcings: the branches to force on the entry named ``forced``.
+    """
+
+    name: str
+    function: str
+    upstream: tuple[OpInfo, ...]
+    ours: tuple[OpInfo, ...]
+    reference: Callable[[SampleInput], Tensor]
+    tolerance: Callable[[SampleInput, Tensor, torch.dtype], Tensor]
+    error_inputs: Callable[[str], Iterable[ErrorInput]]
+    under_test: Callable[..., Any]
+    forcings: tuple[Forcing, ...] = field(default=())
+
+    def entry(self, variant: str) -> OpInfo:
+        """Our entry with that ``variant_test_name``."""
+        return next(op for op in self.ours if op.variant_test_name == variant)
+
+    def kernels_in_place(self, forcing: Forcing | None = None) -> Any:
+        """The context in which the patch's kernels run the op, on the backend under test."""
+        options = forcing.options if forcing else {}
+        return self.under_test(
+            backend=settings().backend, patch_dir=settings().patch_dir, **options
+        )

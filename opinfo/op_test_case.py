@@ -1,0 +1,107 @@
+"""The base of the suite's test classes."""
+
+# mypy: allow-subclassing-any, allow-untyped-calls
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.testing._internal.common_utils import TestCase, get_tracked_input
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from opinfo.accuracy import compare
+from opinfo.definition import Definition, Forcing
+from opinfo.definitions import definition_of
+from opinfo.evidence import Evidence, dtype_name
+
+Call = Callable[[SampleInput], Tensor]
+
+
+class OpTestCase(TestCase):
+    """Runs samples on the kernels under test and notes what was run."""
+
+    evidence: Evidence
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.evidence = Evidence()
+
+    def check_sample(
+        self,
+        op: OpInfo,
+        sample: SampleInput,
+        *,
+        call: Call | None = None,
+        forcing: Forcing | None = None,
+        notes: str = "",
+    ) -> Tensor:
+        """Runs a sample on the kernels and compares it with the float64 reference.
+
+        Args:
+            call: how the op is called, if not as the OpInfo entry does.
+            forcing: the branch to take.
+            notes: what the message says besides the sample and the branch.
+
+        Returns:
+            the result.
+        """
+        definition = definition_of(op)
+        with definition.kernels_in_place(forcing) as kernels:
+            actual = call(sample) if call else op(sample.input, *sample.args, **sample.kwargs)
+        if forcing:
+            notes = f"{notes} forced {forcing.name}".strip()
+        self.check_result(definition, sample, actual, kernels.launches, notes=notes)
+        return actual
+
+    def check_result(
+        self,
+        definition: Definition,
+        sample: SampleInput,
+        actual: Tensor,
+        launches: Counter[str],
+        *,
+        notes: str = "",
+    ) -> None:
+        """Compares a result of the kernels with the reference of its sample."""
+        expected = definition.reference(sample)
+        description = describe(sample, notes)
+        self._note_sample_index()
+        dtype = sample.kwargs.get("dtype") or sample.input.dtype
+        if (actual.shape, actual.dtype) != (expected.shape, dtype):
+            self.fail(
+                f"{description}: the result is {dtype_name(actual.dtype)}{list(actual.shape)}, "
+                f"expected {dtype_name(dtype)}{list(expected.shape)}"
+            )
+        if bool(launches) != bool(expected.numel()):
+            self.fail(f"{description}: launched {dict(launches) or 'no kernel'}")
+        comparison = compare(actual, expected, definition.tolerance(sample, expected, dtype))
+        self.evidence.add(dtype, launches, comparison, description)
+        if comparison.failing:
+            self.fail(f"{description}: {comparison}; launched {', '.join(launches)}")
+
+    def _note_sample_index(self) -> None:
+        tracked = get_tracked_input()
+        self.evidence.sample_index = tracked.index if tracked else None
+
+
+def describe(sample: SampleInput, notes: str = "") -> str:
+    """A sample in one line: what it is called, layout of its input, arguments."""
+    input = sample.input
+    parts = [
+        sample.name,
+        f"{dtype_name(input.dtype)}{list(input.shape)}",
+        "" if input.is_contiguous() else f"stride {list(input.stride())}",
+        f"offset {input.storage_offset()}" if input.storage_offset() else "",
+        *(f"dim={argument}" for argument in sample.args[:1]),
+        *(f"{name}={_brief(value)}" for name, value in sample.kwargs.items()),
+        notes,
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _brief(value: Any) -> str:
+    return f"stride {list(value.stride())}" if isinstance(value, torch.Tensor) else str(value)

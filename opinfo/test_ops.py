@@ -1,0 +1,159 @@
+"""Tests that hold for every op whose kernels a patch brings."""
+
+# mypy: allow-subclassing-any, allow-untyped-calls, allow-untyped-decorators
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch import Tensor
+from torch.testing._internal.common_device_type import (
+    OpDTypes,
+    instantiate_device_type_tests,
+    ops,
+)
+from torch.testing._internal.common_dtype import integral_types_and
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from opinfo.definition import MPS_FLOATING_DTYPES
+from opinfo.definitions import DEFINITIONS, definition_of
+from opinfo.layouts import LAYOUTS, Guarded, fits
+from opinfo.op_test_case import OpTestCase, describe
+from opinfo.settings import settings
+
+UPSTREAM = [op for definition in DEFINITIONS for op in definition.upstream]
+OURS = [op for definition in DEFINITIONS for op in definition.ours]
+WITH_DTYPE = [op for op in UPSTREAM if op.variant_test_name == "with_dtype"]
+PLAIN = [op for op in UPSTREAM if not op.variant_test_name]
+FORCED = [definition.entry("forced") for definition in DEFINITIONS]
+LAYOUTS_OF_ONE_SHAPE = [definition.entry("one_shape") for definition in DEFINITIONS]
+MPS_DTYPES = integral_types_and(torch.bool, *MPS_FLOATING_DTYPES)
+
+
+def _without_float64(samples: Iterable[SampleInput]) -> Iterator[SampleInput]:
+    """PyTorch's samples as MPS can take them: a requested float64 becomes float32."""
+    for sample in samples:
+        if sample.kwargs.get("dtype") == torch.float64:
+            sample.kwargs = {**sample.kwargs, "dtype": torch.float32}
+        yield sample
+
+
+def _bytes(storage: torch.UntypedStorage) -> Tensor:
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+class TestKernels(OpTestCase):
+    """Results against the float64 reference, by OpInfo entry."""
+
+    @ops(UPSTREAM + OURS, allowed_dtypes=MPS_FLOATING_DTYPES)
+    def test_samples(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in _without_float64(op.sample_inputs(device, dtype)):
+            self.check_sample(op, sample)
+
+    @ops(UPSTREAM, allowed_dtypes=MPS_FLOATING_DTYPES)
+    def test_reference_inputs(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in _without_float64(op.reference_inputs(device, dtype)):
+            self.check_sample(op, sample)
+
+    @ops(WITH_DTYPE, allowed_dtypes=MPS_DTYPES)
+    def test_dtype_argument(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in op.sample_inputs(device, dtype):
+            for target in MPS_FLOATING_DTYPES:
+                sample.kwargs = {**sample.kwargs, "dtype": target}
+                self.check_sample(op, sample)
+
+    @ops(FORCED, allowed_dtypes=MPS_FLOATING_DTYPES)
+    def test_each_kernel(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for forcing in definition_of(op).forcings:
+            for sample in op.sample_inputs(device, dtype):
+                if forcing.applies(sample):
+                    self.check_sample(op, sample, forcing=forcing)
+
+    @ops(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
+    def test_aliases(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        aliases = [alias.op for alias in op.aliases if alias.op is not None]
+        for function in (*aliases, op.method_variant):
+            for sample in op.sample_inputs(device, dtype):
+
+                def call(sample: SampleInput, function: object = function) -> Tensor:
+                    assert callable(function)
+                    result: Tensor = function(sample.input, *sample.args, **sample.kwargs)
+                    return result
+
+                self.check_sample(op, sample, call=call)
+
+
+class TestOut(OpTestCase):
+    """Results written to a tensor that is given."""
+
+    @ops(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
+    def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in op.sample_inputs(device, dtype):
+            shape = tuple(definition_of(op).reference(sample).shape)
+            for layout in (layout for layout in LAYOUTS if fits(layout, shape)):
+                guarded = Guarded(layout, shape, dtype=dtype, device=sample.input.device)
+                self._check_out(op, sample, guarded.tensor, f"out {layout.__name__}")
+                damaged = guarded.damaged()
+                if damaged:
+                    self.fail(
+                        f"{describe(sample, layout.__name__)}: {damaged} elements beside out written"
+                    )
+
+    @ops(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
+    def test_wrong_size_is_resized(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in op.sample_inputs(device, dtype):
+            shape = definition_of(op).reference(sample).shape
+            nothing = torch.empty(0, dtype=dtype, device=device)
+            self._check_out(op, sample, nothing, "out of no elements")
+            larger = torch.empty((*shape, 2), dtype=dtype, device=device)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                self._check_out(op, sample, larger, "out too large")
+            if larger.numel() and shape.numel():
+                self.assertIn("An output with one or more elements was resized", str(caught[0]))
+
+    def _check_out(self, op: OpInfo, sample: SampleInput, out: Tensor, notes: str) -> None:
+        def call(sample: SampleInput) -> Tensor:
+            result: Tensor = op(sample.input, *sample.args, **sample.kwargs, out=out)
+            return result
+
+        self.assertIs(self.check_sample(op, sample, call=call, notes=notes), out)
+
+
+class TestConduct(OpTestCase):
+    """What a caller may rely on besides the values."""
+
+    @ops(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
+    def test_same_bits_again(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in op.sample_inputs(device, dtype):
+            first = self.check_sample(op, sample)
+            self.assertTrue(torch.equal(first, self.check_sample(op, sample)), describe(sample))
+
+    @ops(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
+    def test_input_is_untouched(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in op.sample_inputs(device, dtype):
+            before = sample.input.untyped_storage().clone()
+            self.check_sample(op, sample)
+            after = sample.input.untyped_storage()
+            self.assertTrue(torch.equal(_bytes(before), _bytes(after)), describe(sample))
+
+    @ops(PLAIN, dtypes=OpDTypes.none)
+    def test_errors(self, device: str, op: OpInfo) -> None:
+        definition = definition_of(op)
+        upstream = op.error_inputs(device) if op.error_inputs_func else ()
+        for error_input in (*upstream, *definition.error_inputs(device)):
+            sample = error_input.sample_input
+            with (
+                definition.kernels_in_place() as kernels,
+                self.assertRaisesRegex(error_input.error_type, error_input.error_regex),
+            ):
+                op(sample.input, *sample.args, **sample.kwargs)
+            self.assertFalse(kernels.launches, describe(sample))
+
+
+_devices = {"only_for": settings().device_type, "allow_mps": True}
+instantiate_device_type_tests(TestKernels, globals(), **_devices)
+instantiate_device_type_tests(TestOut, globals(), **_devices)
+instantiate_device_type_tests(TestConduct, globals(), **_devices)
