@@ -105,9 +105,7 @@ class Checkout:
     def head(self) -> Head:
         """The commit and branch that HEAD points to."""
         commit = self.git.line("rev-parse", "--verify", "HEAD^{commit}")
-        if not self.git.succeeds("symbolic-ref", "--quiet", "HEAD"):
-            return Head(commit, None)
-        return Head(commit, self.git.line("symbolic-ref", "--quiet", "HEAD"))
+        return Head(commit, self.git.answer("symbolic-ref", "--quiet", "HEAD"))
 
     def read(self, tree: str, path: str) -> bytes | None:
         """The bytes of the regular file ``path`` in ``tree``, None where it has none."""
@@ -196,7 +194,8 @@ class Checkout:
             named = ", ".join(f"{item.path} ({item.what})" for item in dirty)
             raise MpskitError(
                 f"Changes of yours are in the way: {named}.",
-                hint="Commit them, or put them aside with `git stash -u`; then run it again.",
+                hint="Commit them, put them aside with `git stash -u`, or move them away; then run "
+                "it again.",
             )
 
     def changed_paths(self, old: str, new: str) -> list[str]:
@@ -217,8 +216,7 @@ def _find_repository(path: Path) -> git.Repo:
     except git.exc.InvalidGitRepositoryError:
         raise MpskitError(
             f"{path} is no git repository.",
-            hint="Name a PyTorch clone (`git clone …/pytorch`), or make a small one: "
-            "mpskit skeleton DIR",
+            hint="Name a PyTorch clone (`git clone URL`), or make a small one: mpskit skeleton DIR",
         ) from None
     if repository.bare:
         raise MpskitError(

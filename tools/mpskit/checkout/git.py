@@ -121,20 +121,16 @@ class Git:
         """The NUL-separated fields that ``git ARGUMENTS`` (with ``-z``) prints."""
         return [field for field in os.fsdecode(self.run(*arguments)).split("\0") if field]
 
-    def succeeds(self, *arguments: str) -> bool:
-        """Whether ``git ARGUMENTS`` exits with 0; for questions that git answers that way."""
+    def answer(self, *arguments: str) -> str | None:
+        """As ``line``, but None where git says no by exiting with another status than 0."""
         try:
-            self.run(*arguments)
+            return self.line(*arguments)
         except GitError:
-            return False
-        return True
+            return None
 
     def resolve(self, revision: str) -> str | None:
         """The object id of ``revision``, None where there is no such thing."""
-        try:
-            return self.line("rev-parse", "--verify", "--quiet", "--end-of-options", revision)
-        except GitError:
-            return None
+        return self.answer("rev-parse", "--verify", "--quiet", "--end-of-options", revision)
 
     def entries(self, tree: str, paths: Iterable[str]) -> dict[str, Entry]:
         """What ``tree`` (or a commit's) holds at each of ``paths``; missing ones are left out."""
@@ -197,7 +193,10 @@ class Git:
     def scratch(self) -> Iterator[Git]:
         """The same repository, with what is written kept elsewhere and thrown away at the end."""
         objects = Path(self.line("rev-parse", "--path-format=absolute", "--git-path", "objects"))
-        with tempfile.TemporaryDirectory(prefix="mpskit-objects-") as directory:
+        with (
+            disk_errors_explained(Path(tempfile.gettempdir())),
+            tempfile.TemporaryDirectory(prefix="mpskit-objects-") as directory,
+        ):
             yield Git(
                 self.directory,
                 {
@@ -213,7 +212,7 @@ def refuse_redirections() -> None:
         if name in os.environ:
             raise MpskitError(
                 f"{name} is set in the environment and would send git to another place.",
-                hint=f"Run the command without it: env -u {name} mpskit …",
+                hint=f"Run the command without it: env -u {name} mpskit ...",
             )
 
 
@@ -283,7 +282,12 @@ def explain(directory: Path, arguments: Iterable[str], errors: str) -> GitError:
 
 
 def explain_os_error(error: OSError, directory: Path) -> MpskitError | None:
-    """The sentence for a full disk or missing permission; None for what is a fault of ours."""
+    """The sentence for a full disk or missing permission; None for what is a fault of ours.
+
+    ``directory`` is named where the error itself does not say which file it was.
+    """
+    if error.filename is not None:
+        directory = Path(os.fsdecode(error.filename)).parent
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _full_disk(MpskitError, directory)
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

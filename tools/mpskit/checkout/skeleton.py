@@ -185,7 +185,7 @@ def _commit_all(directory: Path, version: str) -> str:
     )
     commit = git.write_commit(tree, (), message, _SIGNATURE)
     git.run("update-ref", "-m", "mpskit skeleton", f"refs/heads/{_BRANCH}", commit)
-    if not git.succeeds("var", "GIT_COMMITTER_IDENT"):
+    if git.answer("var", "GIT_COMMITTER_IDENT") is None:
         # Patches can then be tried out on a machine where git has never been set up.
         git.run("config", "user.name", _IDENTITY[0])
         git.run("config", "user.email", _IDENTITY[1])

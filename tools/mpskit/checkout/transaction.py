@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mpskit.checkout.checkout import Checkout, Head
 from mpskit.checkout.git import Entry, RefChange, disk_errors_explained, index_information
@@ -54,10 +54,11 @@ class Move:
 
 @dataclass(frozen=True)
 class Recovery:
-    """A move that had crashed and is undone, but for ``kept`` files, which hold another text."""
+    """What became of a move that had crashed; ``kept`` are files that held another text."""
 
     operation: str
-    kept: tuple[str, ...]
+    outcome: Literal["undone", "complete", "abandoned"]
+    kept: tuple[str, ...] = ()
 
 
 class Transaction:
@@ -112,9 +113,17 @@ class Transaction:
         if move is None:
             self.journal.unlink(missing_ok=True)
             return None
-        kept = () if self._is_complete(move) else self._undo(move)
+        recovery = self._put_right(move)
         self.journal.unlink()
-        return Recovery(move.operation, kept)
+        return recovery
+
+    def _put_right(self, move: Move) -> Recovery:
+        if self.checkout.head() not in (move.before, move.after):
+            # The user has gone elsewhere since the crash; what is there now is theirs.
+            return Recovery(move.operation, "abandoned")
+        if self._is_complete(move):
+            return Recovery(move.operation, "complete")
+        return Recovery(move.operation, "undone", self._undo(move))
 
     def _is_complete(self, move: Move) -> bool:
         return (
@@ -130,9 +139,6 @@ class Transaction:
 
         Returns the paths left alone because they hold neither the old nor the new text.
         """
-        if self.checkout.head() not in (move.before, move.after):
-            # The user has gone elsewhere since the crash; what is there now is theirs.
-            return ()
         paths = self.checkout.changed_paths(move.before.commit, move.after.commit)
         before = self.git.entries(move.before.commit, paths)
         kept, rewrite = self._take_back_files(paths, before, move)

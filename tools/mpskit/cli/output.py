@@ -56,9 +56,14 @@ def progress(description: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def show_recovery(recovery: Recovery | None) -> None:
-    """Say on standard error that a crashed run was undone first, and what was left alone."""
+    """Say on standard error what became of an earlier run that had crashed."""
     if recovery is None:
         return
-    click.echo(f"an interrupted `mpskit {recovery.operation}` was put right first", err=True)
+    became = {
+        "undone": "was undone first",
+        "complete": "had come through",
+        "abandoned": "was left as it is, since HEAD has moved on",
+    }
+    click.echo(f"an interrupted `mpskit {recovery.operation}` {became[recovery.outcome]}", err=True)
     for path in recovery.kept:
         click.echo(f"  left as it is: {path}, which has changed since", err=True)

@@ -123,7 +123,7 @@ def _existing(
 ) -> Record | None:
     """The record of ``branch_name`` where it is this patch set on this base; None if it is free."""
     git = checkout.git
-    if not git.succeeds("check-ref-format", "--branch", branch_name):
+    if git.answer("check-ref-format", "--branch", branch_name) is None:
         raise MpskitError(
             f"{branch_name!r} cannot be the name of a branch.", hint="Give another --branch NAME."
         )
@@ -166,7 +166,7 @@ def _tip(checkout: Checkout, record: Record) -> Head:
 
 def _refuse_without_identity(checkout: Checkout) -> None:
     for role in ("AUTHOR", "COMMITTER"):
-        if not checkout.git.succeeds("var", f"GIT_{role}_IDENT"):
+        if checkout.git.answer("var", f"GIT_{role}_IDENT") is None:
             raise MpskitError(
                 "git does not know your name and address, which a commit needs.",
                 hint='git config --global user.name "Your Name" && '

@@ -187,7 +187,7 @@ def _newline_of(text: str) -> str:
 
 def _first_line(literal: str) -> str:
     lines = literal.strip().splitlines()
-    return lines[0].strip() + (" …" if len(lines) > 1 else "")
+    return lines[0].strip() + (" ..." if len(lines) > 1 else "")
 
 
 def _anchor_trouble(path: str, anchor: str, text: str, found: list[re.Match[str]]) -> Outcome:

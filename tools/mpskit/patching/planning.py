@@ -26,15 +26,11 @@ class EditPlan:
 
 @dataclass(frozen=True)
 class Unmet:
-    """Something the base does not have. ``age`` marks what ``--allow-old-base`` overrides."""
+    """Something the base lacks; ``since`` is the PyTorch that has it, where age explains it."""
 
     path: str
     reason: str
     since: str | None = None
-
-    @property
-    def age(self) -> bool:
-        return self.since is not None
 
 
 @dataclass(frozen=True)
@@ -81,15 +77,16 @@ class Plan:
         for planned in self.patches:
             if planned.state is not State.IMPOSSIBLE:
                 continue
-            if planned.unmet:
-                raise _does_not_fit(planned, planned.unmet[0])
-            for edit in planned.edits:
-                if edit.state is State.IMPOSSIBLE:
-                    raise MpskitError(
-                        f"Patch {planned.patch.name} does not fit this base: {edit.reason}.",
-                        hint="`mpskit status` shows each edit; upstream may have moved this code, "
-                        "so look for a newer patch set.",
-                    )
+            impossible = [edit for edit in planned.edits if edit.state is State.IMPOSSIBLE]
+            reasons = [item.reason for item in planned.unmet]
+            reasons += [edit.reason for edit in impossible]
+            if planned.unmet and all(unmet.since for unmet in planned.unmet):
+                raise _too_old(planned.patch, planned.unmet)
+            raise MpskitError(
+                f"Patch {planned.patch.name} does not fit this base: {reasons[0]}.",
+                hint="`mpskit status` shows each edit; upstream may have moved this code, so look "
+                "for a newer patch set.",
+            )
 
 
 def plan(
@@ -208,7 +205,7 @@ def _plan_file(tree: _PatchedTree, file: PatchFile, changes: dict[str, bytes]) -
         what = "replace"
     elif present is not None:
         state = State.IMPOSSIBLE
-        reason = f"the base has a {file.path} of its own, with another text"
+        reason = f"the base has its own {file.path}, with another text"
     if state is State.TODO:
         changes[file.path] = file.content
     return EditPlan("file", file.path, what, state, reason)
@@ -227,16 +224,12 @@ def _plan_edit(tree: _PatchedTree, edit: Edit, changes: dict[str, bytes]) -> Edi
     return EditPlan(edit.kind, edit.path, edit.describe(), outcome.state, outcome.reason)
 
 
-def _does_not_fit(planned: PatchPlan, unmet: Unmet) -> MpskitError:
-    if unmet.since is None:
-        return MpskitError(
-            f"Patch {planned.patch.name} does not fit this base: {unmet.reason}.",
-            hint="Check out a commit that has it.",
-        )
+def _too_old(patch: Patch, unmet: tuple[Unmet, ...]) -> MpskitError:
+    versions = [item.since for item in unmet if item.since]
+    newest = max(versions, key=lambda version: [int(part) for part in version.split(".")])
     return MpskitError(
-        f"This base is too old for patch {planned.patch.name}: {unmet.reason}.",
-        hint=f"Check out PyTorch {unmet.since} or newer, or go on regardless with "
-        "--allow-old-base.",
+        f"This base is too old for patch {patch.name}: {unmet[0].reason}.",
+        hint=f"Check out PyTorch {newest} or newer, or go on regardless with --allow-old-base.",
     )
 
 

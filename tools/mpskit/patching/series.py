@@ -221,6 +221,8 @@ class _Loader:
             since=table.take("since", str, None),
         )
         table.end()
+        if requirement.since and not re.fullmatch(r"\d+(\.\d+)*", requirement.since):
+            raise self.wrong(table.at("since"), "must be a PyTorch version such as 2.7")
         return requirement
 
     def _expectation(self, table: _Table) -> Expectation:

@@ -1,0 +1,150 @@
+# ruff: noqa: E501 (expected output stands as it is printed)
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import expecttest
+from checkouts import PATCH_SET, SERIES, write_files
+
+from mpskit.errors import MpskitError
+from mpskit.patching import load_patch_set
+from mpskit.patching.edits import RemoveDefinition, RemoveInclude
+
+
+class LoadPatchSetTest(expecttest.TestCase):
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name)
+        write_files(self.directory, PATCH_SET)
+
+    def error(self, old: str, new: str) -> str:
+        """What is said when ``old`` in series.toml is ``new`` instead."""
+        self.assertIn(old, SERIES)
+        write_files(self.directory, {"series.toml": SERIES.replace(old, new)})
+        return self.failure(self.directory)
+
+    def failure(self, directory: Path) -> str:
+        with self.assertRaises(MpskitError) as caught:
+            load_patch_set(directory)
+        return str(caught.exception).replace(str(self.directory), "DIR")
+
+    def test_everything_is_read(self) -> None:
+        (patch,) = load_patch_set(self.directory).patches
+        self.assertEqual(patch.message, "[MPS] Move square to Metal\n\nIt is faster there.\n")
+        self.assertEqual([file.path for file in patch.files], list(PATCH_SET)[1:])
+        self.assertEqual(patch.requires[0].since, "2.7")
+        self.assertEqual(patch.expects[0].dispatch, {"MPS": "square_mps_out"})
+        self.assertIsInstance(patch.edits[0], RemoveDefinition)
+
+    def test_the_digest_covers_texts_and_files(self) -> None:
+        before = load_patch_set(self.directory).digest
+        self.assertEqual(load_patch_set(self.directory).digest, before)
+        write_files(self.directory, {"series.toml": SERIES.replace("faster", "quicker")})
+        other_text = load_patch_set(self.directory).digest
+        write_files(self.directory, {"aten/src/ATen/native/mps/kernels/Square.metal": "other"})
+        other_file = load_patch_set(self.directory).digest
+        self.assertEqual(len({before, other_text, other_file}), 3)
+
+    def test_patterns_are_compiled_early(self) -> None:
+        edit = 'kind = "remove_include"\npath = "a.mm"\nheader = "a.h"\nuses = ["a("]'
+        start = SERIES.index("    kind = ")
+        write_files(
+            self.directory, {"series.toml": SERIES[:start] + "    " + edit.replace("\n", "\n    ")}
+        )
+        self.assertExpectedInline(
+            self.failure(self.directory),
+            """\
+DIR/series.toml: `patch[0].edit[0].uses` 'a(' is no regular expression: missing ), unterminated subpattern at position 1.
+Mend the file.""",
+        )
+        good = SERIES[:start] + "    " + edit.replace("a(", "a").replace("\n", "\n    ")
+        write_files(self.directory, {"series.toml": good})
+        self.assertIsInstance(load_patch_set(self.directory).patches[0].edits[0], RemoveInclude)
+
+    def test_what_is_wrong_is_named_with_file_and_key(self) -> None:
+        changes = [
+            ("format = 1", "format = 2"),
+            ("format = 1", ""),
+            ("format = 1", "format = true"),
+            ('name = "square"', 'name = "a b"'),
+            ('title = "[MPS] Move square to Metal"', 'title = "two\\nlines"'),
+            ('why = "It is faster there."', "why = 3"),
+            ('why = "It is faster there."', 'wyh = "misspelt"'),
+            ('"aten/src/ATen/native/mps/kernels/Square.metal"', '"/etc/passwd"'),
+            ('"aten/src/ATen/native/mps/kernels/Square.metal"', '"../outside"'),
+            ('"aten/src/ATen/native/mps/kernels/Square.metal"', '".git/config"'),
+            ('"aten/src/ATen/native/mps/kernels/Square.metal"', '"missing.metal"'),
+            ('kind = "remove_definition"', 'kind = "rename"'),
+            ('head = "TORCH_IMPL_FUNC(square_mps_out)"', ""),
+            ('head = "TORCH_IMPL_FUNC(square_mps_out)"', 'head = ""'),
+            ('absent = "the kernels include it"', ""),
+            ('dispatch = { MPS = "square_mps_out" }', "dispatch = { MPS = 1 }"),
+            ("[[patch.expects]]", "[patch.expects]"),
+            ('since = "2.7"', 'since = "v2.7"'),
+            ("[[patch]]", "[patch]"),
+            ('why = "It is faster there."', 'replaces = ["other"]'),
+            ("format = 1", "format 1"),
+        ]
+        said = "\n".join(self.error(old, new).partition("\n")[0] for old, new in changes)
+        self.assertExpectedInline(
+            said,
+            """\
+DIR/series.toml: `format` must be 1, the format this mpskit reads.
+DIR/series.toml: `format` is missing.
+DIR/series.toml: `format` must be a number.
+DIR/series.toml: `name` must be letters, digits, '_' and '-': it names a branch.
+DIR/series.toml: `patch[0].title` must be one line: it is the commit's subject.
+DIR/series.toml: `patch[0].why` must be text.
+DIR/series.toml: `patch[0].wyh` is no key that mpskit knows.
+DIR/series.toml: `patch[0].files` '/etc/passwd' must be a plain path relative to the PyTorch tree's root.
+DIR/series.toml: `patch[0].files` '../outside' must be a plain path relative to the PyTorch tree's root.
+DIR/series.toml: `patch[0].files` '.git/config' lies in git's own directory.
+DIR/series.toml: `patch[0].files` missing.metal cannot be read: No such file or directory.
+DIR/series.toml: `patch[0].edit[0].kind` 'rename' is none of remove_definition, remove_include, replace_in, insert_after.
+DIR/series.toml: `patch[0].edit[0].head` is missing.
+DIR/series.toml: `patch[0].edit[0].head` must not be empty: an edit could not tell whether it is done.
+DIR/series.toml: `patch[0].requires[0].absent` is missing.
+DIR/series.toml: `patch[0].expects[0].dispatch` must give a kernel's name by dispatch key.
+DIR/series.toml: `patch[0].expects` must be a list.
+DIR/series.toml: `patch[0].requires[0].since` must be a PyTorch version such as 2.7.
+DIR/series.toml: `patch` must be a list.
+DIR/series.toml: `patch[0].replaces` other is not among `files`.
+DIR/series.toml cannot be read: Expected '=' after a key in a key/value pair (at line 1, column 8)""",
+        )
+
+    def test_no_patch_set_there(self) -> None:
+        self.assertExpectedInline(
+            self.failure(self.directory / "nowhere"),
+            """\
+DIR/nowhere is no patch set: it has no series.toml.
+Name the directory that holds series.toml with --patch-set DIR.""",
+        )
+
+    def test_two_patches_of_one_name(self) -> None:
+        patch = SERIES[SERIES.index("    [[patch]]") :]
+        write_files(self.directory, {"series.toml": SERIES + patch})
+        self.assertExpectedInline(
+            self.failure(self.directory),
+            """\
+DIR/series.toml: `patch[1].name` 'square' is taken already.
+Mend the file.""",
+        )
+
+
+class OwnPatchSetTest(expecttest.TestCase):
+    def test_it_loads(self) -> None:
+        patch_set = load_patch_set()
+        self.assertExpectedInline(
+            "\n".join(path for path in patch_set.paths),
+            """\
+aten/src/ATen/native/mps/kernels/LogSoftmax.h
+aten/src/ATen/native/mps/kernels/LogSoftmax.metal
+aten/src/ATen/native/mps/operations/LogSoftmax.mm
+aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h
+aten/src/ATen/native/mps/operations/Activation.mm""",
+        )
+        for patch in patch_set.patches:
+            self.assertTrue(patch.title.startswith("[MPS] "))
+            self.assertLessEqual(max(map(len, patch.message.splitlines())), 80)
