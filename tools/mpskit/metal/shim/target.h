@@ -3,7 +3,8 @@
 //   target::exp10, rsqrt, sinpi, cospi   functions that libm lacks
 //   target::half_to_float, float_to_half, MPSKIT_HARDWARE_HALF   optional: binary16 conversions
 //   target::simd_width, poison
-//   target::gather(value)    what the active lanes gave: .active, .lane (the caller's), [lane]
+//   target::gather(value)    what the active lanes gave: .active, .lane (the caller's), [lane], and
+//                            .once(compute) for what every lane would compute alike
 //   target::threadgroup_barrier, simdgroup_barrier
 //   target::atomic_load, atomic_store, atomic_exchange_n, atomic_compare_exchange, atomic_fence,
 //   atomic_fetch_add/sub/and/or/xor      on one word of memory

@@ -15,7 +15,7 @@ constexpr unsigned char poison = abi::poison;
 
 // ---- binary16, where the processor has it ----
 
-#if defined(__FLT16_MANT_DIG__) && \
+#if defined(__FLT16_MANT_DIG__) &&  \
     (defined(__aarch64__) || (defined(__F16C__) && (defined(__clang__) || __GNUC__ >= 13)))
 inline float half_to_float(unsigned short bits) {
   return static_cast<float>(__builtin_bit_cast(_Float16, bits));
@@ -65,42 +65,37 @@ inline float cospi(float x) {
 // ---- threads ----
 
 template <class T>
-struct Gathered {
-  abi::Lanes lanes;
-  unsigned active;
-  unsigned lane;
-
+struct Gathered : abi::Lanes {
   T operator[](unsigned source) const {
     T value;
     __builtin_memcpy(
         static_cast<void*>(&value),
-        static_cast<const char*>(lanes.values) + source * sizeof(T),
+        static_cast<const char*>(values) + source * sizeof(T),
         sizeof value);
     return value;
+  }
+
+  // compute(), the same in every lane and so left to the first of them.
+  template <class F>
+  auto once(F compute) const {
+    using R = decltype(compute());
+    static_assert(sizeof(R) <= abi::lane_slot);
+    if (*has_shared) {
+      R result;
+      __builtin_memcpy(static_cast<void*>(&result), shared, sizeof result);
+      return result;
+    }
+    const R result = compute();
+    __builtin_memcpy(shared, static_cast<const void*>(&result), sizeof result);
+    *has_shared = true;
+    return result;
   }
 };
 
 template <class T>
 inline Gathered<T> gather(const T& value) {
   static_assert(sizeof(T) <= abi::lane_slot);
-  const abi::Lanes lanes = runtime->simd_gather(&value, sizeof value);
-  return {lanes, lanes.active, lanes.lane};
-}
-
-// What `compute` gives, which must be the same for every lane: computed by one of them.
-template <class T, class Compute>
-inline auto once(const Gathered<T>& gathered, Compute compute) {
-  using Result = decltype(compute());
-  static_assert(sizeof(Result) <= abi::lane_slot);
-  Result result;
-  if (*gathered.lanes.has_shared) {
-    __builtin_memcpy(static_cast<void*>(&result), gathered.lanes.shared, sizeof result);
-  } else {
-    result = compute();
-    __builtin_memcpy(gathered.lanes.shared, static_cast<const void*>(&result), sizeof result);
-    *gathered.lanes.has_shared = true;
-  }
-  return result;
+  return {runtime->simd_gather(&value, sizeof value)};
 }
 
 inline void simdgroup_barrier(unsigned flags) { runtime->simdgroup_barrier(flags); }

@@ -105,44 +105,44 @@ inline T fetch_update(volatile metal::atomic<T>* object, metal::memory_order ord
 
 namespace metal {
 
-#define MPSKIT_FETCH(name, op)                                                                 \
-  template <class T>                                                                           \
-    requires mpskit::atomics::additive<T>                                                      \
-  inline T name##_explicit(                                                                    \
-      volatile atomic<T>* object, mpskit::core::identity_t<T> operand, memory_order order) {   \
-    if constexpr (mpskit::core::same<T, float>)                                                \
-      return mpskit::atomics::fetch_update(                                                    \
-          object, order, [operand](float value) { return value op operand; });                 \
-    else                                                                                       \
-      return mpskit::target::name(&object->word, operand, order == memory_order_relaxed);      \
+#define MPSKIT_FETCH(name, op)                                                                \
+  template <class T>                                                                          \
+    requires mpskit::atomics::additive<T>                                                     \
+  inline T name##_explicit(                                                                   \
+      volatile atomic<T>* object, mpskit::core::identity_t<T> operand, memory_order order) {  \
+    if constexpr (mpskit::core::same<T, float>)                                               \
+      return mpskit::atomics::fetch_update(                                                   \
+          object, order, [operand](float value) { return value op operand; });                \
+    else                                                                                      \
+      return mpskit::target::name(&object->word, operand, order == memory_order_relaxed);     \
   }
 MPSKIT_FETCH(atomic_fetch_add, +)
 MPSKIT_FETCH(atomic_fetch_sub, -)
 #undef MPSKIT_FETCH
 
-#define MPSKIT_FETCH(name)                                                                     \
-  template <class T>                                                                           \
-    requires mpskit::atomics::bitwise<T>                                                       \
-  inline T name##_explicit(                                                                    \
-      volatile atomic<T>* object, mpskit::core::identity_t<T> operand, memory_order order) {   \
-    return mpskit::target::name(&object->word, operand, order == memory_order_relaxed);        \
+#define MPSKIT_FETCH(name)                                                                    \
+  template <class T>                                                                          \
+    requires mpskit::atomics::bitwise<T>                                                      \
+  inline T name##_explicit(                                                                   \
+      volatile atomic<T>* object, mpskit::core::identity_t<T> operand, memory_order order) {  \
+    return mpskit::target::name(&object->word, operand, order == memory_order_relaxed);       \
   }
 MPSKIT_FETCH(atomic_fetch_and)
 MPSKIT_FETCH(atomic_fetch_or)
 MPSKIT_FETCH(atomic_fetch_xor)
 #undef MPSKIT_FETCH
 
-#define MPSKIT_FETCH(name, op)                                                                 \
-  template <class T>                                                                           \
-    requires mpskit::atomics::bitwise<T>                                                       \
-  inline T atomic_fetch_##name##_explicit(                                                     \
-      volatile atomic<T>* object, mpskit::core::identity_t<T> operand, memory_order order) {   \
-    return mpskit::atomics::fetch_update(                                                      \
-        object, order, [operand](T value) { return operand op value ? operand : value; });     \
-  }                                                                                            \
-  inline void atomic_##name##_explicit(                                                        \
-      volatile atomic<ulong>* object, ulong operand, memory_order order) {                     \
-    atomic_fetch_##name##_explicit(object, operand, order);                                    \
+#define MPSKIT_FETCH(name, op)                                                                \
+  template <class T>                                                                          \
+    requires mpskit::atomics::bitwise<T>                                                      \
+  inline T atomic_fetch_##name##_explicit(                                                    \
+      volatile atomic<T>* object, mpskit::core::identity_t<T> operand, memory_order order) {  \
+    return mpskit::atomics::fetch_update(                                                     \
+        object, order, [operand](T value) { return operand op value ? operand : value; });    \
+  }                                                                                           \
+  inline void atomic_##name##_explicit(                                                       \
+      volatile atomic<ulong>* object, ulong operand, memory_order order) {                    \
+    atomic_fetch_##name##_explicit(object, operand, order);                                   \
   }
 MPSKIT_FETCH(min, <)
 MPSKIT_FETCH(max, >)

@@ -33,28 +33,28 @@ inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
 }
 
 // Functions of vectors; each also takes what reads as one.
-#define MPSKIT_GEOMETRIC_1(name, expression)                         \
-  template <class T, int N>                                          \
-    requires mpskit::types::floating<T>                              \
-  inline auto name(vec<T, N> x) {                                    \
-    return expression;                                               \
-  }                                                                  \
-  template <class X>                                                 \
-    requires mpskit::mixed_vectors<X>                                \
-  inline auto name(const X& x) {                                     \
-    return name(mpskit::types::vector_of<X>(x));                     \
+#define MPSKIT_GEOMETRIC_1(name, expression)      \
+  template <class T, int N>                       \
+    requires mpskit::types::floating<T>           \
+  inline auto name(vec<T, N> x) {                 \
+    return expression;                            \
+  }                                               \
+  template <class X>                              \
+    requires mpskit::mixed_vectors<X>             \
+  inline auto name(const X& x) {                  \
+    return name(mpskit::types::vector_of<X>(x));  \
   }
-#define MPSKIT_GEOMETRIC_2(name, expression)                         \
-  template <class T, int N>                                          \
-    requires mpskit::types::floating<T>                              \
-  inline auto name(vec<T, N> x, vec<T, N> y) {                       \
-    return expression;                                               \
-  }                                                                  \
-  template <class X, class Y>                                        \
-    requires mpskit::mixed_vectors<X, Y>                             \
-  inline auto name(const X& x, const Y& y) {                         \
-    using V = mpskit::types::common_vector<X, Y>;                    \
-    return name(V(x), V(y));                                         \
+#define MPSKIT_GEOMETRIC_2(name, expression)       \
+  template <class T, int N>                        \
+    requires mpskit::types::floating<T>            \
+  inline auto name(vec<T, N> x, vec<T, N> y) {     \
+    return expression;                             \
+  }                                                \
+  template <class X, class Y>                      \
+    requires mpskit::mixed_vectors<X, Y>           \
+  inline auto name(const X& x, const Y& y) {       \
+    using V = mpskit::types::common_vector<X, Y>;  \
+    return name(V(x), V(y));                       \
   }
 
 MPSKIT_GEOMETRIC_1(length_squared, dot(x, x))

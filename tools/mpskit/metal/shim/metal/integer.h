@@ -132,38 +132,38 @@ constexpr T insert_bits(T base, T insert, uint offset, uint count) {
 
 namespace metal {
 
-#define MPSKIT_INTEGERS(T)                                                                      \
-  constexpr T abs(T x) { return mpskit::integers::is_signed<T> && x < 0 ? T(0ul - x) : x; }     \
-  constexpr T min(T x, T y) { return y < x ? y : x; }                                           \
-  constexpr T max(T x, T y) { return x < y ? y : x; }                                           \
-  constexpr T clamp(T x, T low, T high) { return min(max(x, low), high); }                      \
-  constexpr T min3(T x, T y, T z) { return min(min(x, y), z); }                                 \
-  constexpr T max3(T x, T y, T z) { return max(max(x, y), z); }                                 \
-  constexpr T median3(T x, T y, T z) { return max(min(x, y), min(max(x, y), z)); }              \
-  constexpr make_unsigned_t<T> absdiff(T x, T y) {                                              \
-    return make_unsigned_t<T>(x < y ? ulong(y) - ulong(x) : ulong(x) - ulong(y));               \
-  }                                                                                             \
-  constexpr T addsat(T x, T y) { return mpskit::integers::add_saturated(x, y); }                \
-  constexpr T subsat(T x, T y) { return mpskit::integers::subtract_saturated(x, y); }           \
-  constexpr T hadd(T x, T y) { return T((x & y) + ((x ^ y) >> 1)); }                            \
-  constexpr T rhadd(T x, T y) { return T((x | y) - ((x ^ y) >> 1)); }                           \
-  constexpr T mulhi(T x, T y) { return mpskit::integers::multiply_high(x, y); }                 \
-  constexpr T madhi(T x, T y, T z) {                                                            \
-    return mpskit::integers::wrapping_add(mulhi(x, y), z);                                      \
-  }                                                                                             \
-  constexpr T madsat(T x, T y, T z) {                                                           \
-    return mpskit::integers::multiply_add_saturated(x, y, z);                                   \
-  }                                                                                             \
-  constexpr T rotate(T x, T count) { return mpskit::integers::rotate(x, count); }               \
-  constexpr T popcount(T x) { return mpskit::integers::popcount(x); }                           \
-  constexpr T clz(T x) { return mpskit::integers::clz(x); }                                     \
-  constexpr T ctz(T x) { return mpskit::integers::ctz(x); }                                     \
-  constexpr T reverse_bits(T x) { return mpskit::integers::reverse_bits(x); }                   \
-  constexpr T extract_bits(T x, uint offset, uint count) {                                      \
-    return mpskit::integers::extract_bits(x, offset, count);                                    \
-  }                                                                                             \
-  constexpr T insert_bits(T base, T insert, uint offset, uint count) {                          \
-    return mpskit::integers::insert_bits(base, insert, offset, count);                          \
+#define MPSKIT_INTEGERS(T)                                                                   \
+  constexpr T abs(T x) { return mpskit::integers::is_signed<T> && x < 0 ? T(0ul - x) : x; }  \
+  constexpr T min(T x, T y) { return y < x ? y : x; }                                        \
+  constexpr T max(T x, T y) { return x < y ? y : x; }                                        \
+  constexpr T clamp(T x, T low, T high) { return min(max(x, low), high); }                   \
+  constexpr T min3(T x, T y, T z) { return min(min(x, y), z); }                              \
+  constexpr T max3(T x, T y, T z) { return max(max(x, y), z); }                              \
+  constexpr T median3(T x, T y, T z) { return max(min(x, y), min(max(x, y), z)); }           \
+  constexpr make_unsigned_t<T> absdiff(T x, T y) {                                           \
+    return make_unsigned_t<T>(x < y ? ulong(y) - ulong(x) : ulong(x) - ulong(y));            \
+  }                                                                                          \
+  constexpr T addsat(T x, T y) { return mpskit::integers::add_saturated(x, y); }             \
+  constexpr T subsat(T x, T y) { return mpskit::integers::subtract_saturated(x, y); }        \
+  constexpr T hadd(T x, T y) { return T((x & y) + ((x ^ y) >> 1)); }                         \
+  constexpr T rhadd(T x, T y) { return T((x | y) - ((x ^ y) >> 1)); }                        \
+  constexpr T mulhi(T x, T y) { return mpskit::integers::multiply_high(x, y); }              \
+  constexpr T madhi(T x, T y, T z) {                                                         \
+    return mpskit::integers::wrapping_add(mulhi(x, y), z);                                   \
+  }                                                                                          \
+  constexpr T madsat(T x, T y, T z) {                                                        \
+    return mpskit::integers::multiply_add_saturated(x, y, z);                                \
+  }                                                                                          \
+  constexpr T rotate(T x, T count) { return mpskit::integers::rotate(x, count); }            \
+  constexpr T popcount(T x) { return mpskit::integers::popcount(x); }                        \
+  constexpr T clz(T x) { return mpskit::integers::clz(x); }                                  \
+  constexpr T ctz(T x) { return mpskit::integers::ctz(x); }                                  \
+  constexpr T reverse_bits(T x) { return mpskit::integers::reverse_bits(x); }                \
+  constexpr T extract_bits(T x, uint offset, uint count) {                                   \
+    return mpskit::integers::extract_bits(x, offset, count);                                 \
+  }                                                                                          \
+  constexpr T insert_bits(T base, T insert, uint offset, uint count) {                       \
+    return mpskit::integers::insert_bits(base, insert, offset, count);                       \
   }
 MPSKIT_INTEGERS(char)
 MPSKIT_INTEGERS(uchar)
@@ -176,8 +176,8 @@ MPSKIT_INTEGERS(ulong)
 #undef MPSKIT_INTEGERS
 
 // The factors have 24 bits by contract, so the plain 32-bit product is the answer.
-#define MPSKIT_MULTIPLY_24(T)                                                            \
-  constexpr T mul24(T x, T y) { return mpskit::integers::wrapping_multiply(x, y); }      \
+#define MPSKIT_MULTIPLY_24(T)                                                        \
+  constexpr T mul24(T x, T y) { return mpskit::integers::wrapping_multiply(x, y); }  \
   constexpr T mad24(T x, T y, T z) { return mpskit::integers::wrapping_add(mul24(x, y), z); }
 MPSKIT_MULTIPLY_24(int)
 MPSKIT_MULTIPLY_24(uint)

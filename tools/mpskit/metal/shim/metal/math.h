@@ -80,10 +80,10 @@ MPSKIT_FOR_MATH_SMALL(MPSKIT_SMALL_3, smoothstep)
 MPSKIT_VECTOR_3(smoothstep, mpskit::math_element)
 
 // x - floor(x) rounds up to 1 for tiny negative x; the result stays below 1 in its own format.
-#define MPSKIT_FRACT(T, below_one)                                      \
-  inline T fract(T x) {                                              \
-    const float fraction = float(x) - MPSKIT_LIBM(floor)(float(x));     \
-    return T(fraction < below_one || fraction != fraction ? fraction : below_one); \
+#define MPSKIT_FRACT(T, below_one)                                                  \
+  inline T fract(T x) {                                                             \
+    const float fraction = float(x) - MPSKIT_LIBM(floor)(float(x));                 \
+    return T(fraction < below_one || fraction != fraction ? fraction : below_one);  \
   }
 MPSKIT_FRACT(float, 0x1.fffffep-1f)
 MPSKIT_FRACT(half, 0x1.ffcp-1f)
@@ -137,11 +137,11 @@ inline half sincos(half x, half& cosine) {
   return sin(x);
 }
 
-#define MPSKIT_VECTOR_TWO_RESULTS(name)                                                   \
-  template <class T, int N>                                                               \
-    requires mpskit::math_element<T>                                                      \
-  inline vec<T, N> name(vec<T, N> x, vec<T, N>& second) {                                 \
-    return mpskit::types::generate<T, N>([&](int i) { return name(x[i], second[i]); });   \
+#define MPSKIT_VECTOR_TWO_RESULTS(name)                                                  \
+  template <class T, int N>                                                              \
+    requires mpskit::math_element<T>                                                     \
+  inline vec<T, N> name(vec<T, N> x, vec<T, N>& second) {                                \
+    return mpskit::types::generate<T, N>([&](int i) { return name(x[i], second[i]); });  \
   }
 MPSKIT_VECTOR_TWO_RESULTS(modf)
 MPSKIT_VECTOR_TWO_RESULTS(sincos)
@@ -161,14 +161,14 @@ MPSKIT_VECTOR_2(nextafter, mpskit::math_element)
 
 // ---- the same functions under their accuracy's name ----
 
-#define MPSKIT_FOR_EACH_MATH(use)                                                            \
-  use(abs) use(acos) use(acosh) use(asin) use(asinh) use(atan) use(atan2) use(atanh) use(ceil) \
-  use(clamp) use(copysign) use(cos) use(cosh) use(cospi) use(divide) use(exp) use(exp10)     \
-  use(exp2) use(fabs) use(fdim) use(floor) use(fma) use(fmax) use(fmax3) use(fmedian3)       \
-  use(fmin) use(fmin3) use(fmod) use(fract) use(frexp) use(ilogb) use(ldexp) use(log)        \
-  use(log10) use(log2) use(max) use(max3) use(median3) use(min) use(min3) use(mix) use(modf) \
-  use(nextafter) use(pow) use(powr) use(rint) use(round) use(rsqrt) use(saturate) use(sign)  \
-  use(sin) use(sincos) use(sinh) use(sinpi) use(smoothstep) use(sqrt) use(step) use(tan)     \
+#define MPSKIT_FOR_EACH_MATH(use)                                                               \
+  use(abs) use(acos) use(acosh) use(asin) use(asinh) use(atan) use(atan2) use(atanh) use(ceil)  \
+  use(clamp) use(copysign) use(cos) use(cosh) use(cospi) use(divide) use(exp) use(exp10)        \
+  use(exp2) use(fabs) use(fdim) use(floor) use(fma) use(fmax) use(fmax3) use(fmedian3)          \
+  use(fmin) use(fmin3) use(fmod) use(fract) use(frexp) use(ilogb) use(ldexp) use(log)           \
+  use(log10) use(log2) use(max) use(max3) use(median3) use(min) use(min3) use(mix) use(modf)    \
+  use(nextafter) use(pow) use(powr) use(rint) use(round) use(rsqrt) use(saturate) use(sign)     \
+  use(sin) use(sincos) use(sinh) use(sinpi) use(smoothstep) use(sqrt) use(step) use(tan)        \
   use(tanh) use(tanpi) use(trunc)
 #define MPSKIT_USE(name) using metal::name;
 namespace precise {

@@ -28,31 +28,31 @@ concept mixed_vectors = types::vector_operands<A...> &&
 
 // ---- on vectors, by way of the functions on scalars declared before ----
 
-#define MPSKIT_VECTOR_1(name, allowed)                                                    \
-  template <class T, int N>                                                               \
-    requires allowed<T>                                                                   \
-  constexpr auto name(vec<T, N> x) {                                                      \
-    using R = decltype(name(x[0]));                                                       \
-    return mpskit::types::generate<R, N>([&](int i) { return name(x[i]); });              \
-  }                                                                                       \
-  template <class X>                                                                      \
-    requires mpskit::mixed_vectors<X>                                                     \
-  constexpr auto name(const X& x) {                                                       \
-    return name(mpskit::types::vector_of<X>(x));                                          \
+#define MPSKIT_VECTOR_1(name, allowed)                                        \
+  template <class T, int N>                                                   \
+    requires allowed<T>                                                       \
+  constexpr auto name(vec<T, N> x) {                                          \
+    using R = decltype(name(x[0]));                                           \
+    return mpskit::types::generate<R, N>([&](int i) { return name(x[i]); });  \
+  }                                                                           \
+  template <class X>                                                          \
+    requires mpskit::mixed_vectors<X>                                         \
+  constexpr auto name(const X& x) {                                           \
+    return name(mpskit::types::vector_of<X>(x));                              \
   }
 
-#define MPSKIT_VECTOR_2(name, allowed)                                                    \
-  template <class T, int N>                                                               \
-    requires allowed<T>                                                                   \
-  constexpr auto name(vec<T, N> x, vec<T, N> y) {                                         \
-    using R = decltype(name(x[0], y[0]));                                                 \
-    return mpskit::types::generate<R, N>([&](int i) { return name(x[i], y[i]); });        \
-  }                                                                                       \
-  template <class X, class Y>                                                             \
-    requires mpskit::mixed_vectors<X, Y>                                                  \
-  constexpr auto name(const X& x, const Y& y) {                                           \
-    using V = mpskit::types::common_vector<X, Y>;                                         \
-    return name(V(x), V(y));                                                              \
+#define MPSKIT_VECTOR_2(name, allowed)                                              \
+  template <class T, int N>                                                         \
+    requires allowed<T>                                                             \
+  constexpr auto name(vec<T, N> x, vec<T, N> y) {                                   \
+    using R = decltype(name(x[0], y[0]));                                           \
+    return mpskit::types::generate<R, N>([&](int i) { return name(x[i], y[i]); });  \
+  }                                                                                 \
+  template <class X, class Y>                                                       \
+    requires mpskit::mixed_vectors<X, Y>                                            \
+  constexpr auto name(const X& x, const Y& y) {                                     \
+    using V = mpskit::types::common_vector<X, Y>;                                   \
+    return name(V(x), V(y));                                                        \
   }
 
 #define MPSKIT_VECTOR_3(name, allowed)                                                    \
@@ -71,21 +71,21 @@ concept mixed_vectors = types::vector_operands<A...> &&
 
 // ---- on floating-point numbers; the expression is in terms of floats x, y, z ----
 
-#define MPSKIT_SMALL_1(T, name) \
+#define MPSKIT_SMALL_1(T, name)  \
   inline T name(T x) { return T(name(float(x))); }
-#define MPSKIT_SMALL_2(T, name) \
+#define MPSKIT_SMALL_2(T, name)  \
   inline T name(T x, T y) { return T(name(float(x), float(y))); }
-#define MPSKIT_SMALL_3(T, name) \
+#define MPSKIT_SMALL_3(T, name)  \
   inline T name(T x, T y, T z) { return T(name(float(x), float(y), float(z))); }
 
-#define MPSKIT_SCALAR_MATH_1(name, expression)          \
-  inline float name(float x) { return expression; }     \
+#define MPSKIT_SCALAR_MATH_1(name, expression)       \
+  inline float name(float x) { return expression; }  \
   MPSKIT_FOR_MATH_SMALL(MPSKIT_SMALL_1, name)
-#define MPSKIT_SCALAR_MATH_2(name, expression)                  \
-  inline float name(float x, float y) { return expression; }    \
+#define MPSKIT_SCALAR_MATH_2(name, expression)                \
+  inline float name(float x, float y) { return expression; }  \
   MPSKIT_FOR_MATH_SMALL(MPSKIT_SMALL_2, name)
-#define MPSKIT_SCALAR_MATH_3(name, expression)                          \
-  inline float name(float x, float y, float z) { return expression; }   \
+#define MPSKIT_SCALAR_MATH_3(name, expression)                         \
+  inline float name(float x, float y, float z) { return expression; }  \
   MPSKIT_FOR_MATH_SMALL(MPSKIT_SMALL_3, name)
 
 #define MPSKIT_MATH_1(name, expression)   \

@@ -50,7 +50,7 @@ inline metal::vec<T, N> unpack_snorm(Word packed) {
 
 namespace metal {
 
-#define MPSKIT_PACK(T)                                                    \
+#define MPSKIT_PACK(T)                                                                             \
   inline uint pack_##T##_to_unorm4x8(vec<T, 4> x) { return mpskit::packing::pack_unorm<uint>(x); } \
   inline uint pack_##T##_to_snorm4x8(vec<T, 4> x) { return mpskit::packing::pack_snorm<uint>(x); } \
   inline uint pack_##T##_to_unorm2x16(vec<T, 2> x) {                                               \

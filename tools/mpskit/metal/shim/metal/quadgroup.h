@@ -5,7 +5,7 @@
 
 namespace metal {
 
-MPSKIT_GROUP_FUNCTIONS(quad, mpskit::simdgroup::Quadgroup, 4u, 0xFul)
+MPSKIT_GROUP_FUNCTIONS(quad, mpskit::simdgroup::Quadgroup, 0xFul)
 
 inline quad_vote quad_active_threads_mask() {
   return quad_vote(mpskit::simdgroup::vote<mpskit::simdgroup::Quadgroup>(true).active);

@@ -5,16 +5,16 @@
 
 namespace metal {
 
-#define MPSKIT_RELATIONAL_1(name, expression)                               \
-  constexpr bool name(float x) { return expression; }                       \
-  constexpr bool name(half x) { return name(float(x)); }                    \
-  constexpr bool name(bfloat x) { return name(float(x)); }                  \
+#define MPSKIT_RELATIONAL_1(name, expression)               \
+  constexpr bool name(float x) { return expression; }       \
+  constexpr bool name(half x) { return name(float(x)); }    \
+  constexpr bool name(bfloat x) { return name(float(x)); }  \
   MPSKIT_VECTOR_1(name, mpskit::types::floating)
 
-#define MPSKIT_RELATIONAL_2(name, expression)                               \
-  constexpr bool name(float x, float y) { return expression; }              \
-  constexpr bool name(half x, half y) { return name(float(x), float(y)); }  \
-  constexpr bool name(bfloat x, bfloat y) { return name(float(x), float(y)); } \
+#define MPSKIT_RELATIONAL_2(name, expression)                                   \
+  constexpr bool name(float x, float y) { return expression; }                  \
+  constexpr bool name(half x, half y) { return name(float(x), float(y)); }      \
+  constexpr bool name(bfloat x, bfloat y) { return name(float(x), float(y)); }  \
   MPSKIT_VECTOR_2(name, mpskit::types::floating)
 
 MPSKIT_RELATIONAL_1(isnan, x != x)
@@ -27,9 +27,9 @@ MPSKIT_RELATIONAL_2(isunordered, x != x || y != y)
 #undef MPSKIT_RELATIONAL_2
 
 // Normal is a property of the format: 2^-20 is subnormal as a half.
-#define MPSKIT_ISNORMAL(T)                                                                 \
-  constexpr bool isnormal(T x) {                                                           \
-    return isfinite(x) && __builtin_fabsf(float(x)) >= float(numeric_limits<T>::min());    \
+#define MPSKIT_ISNORMAL(T)                                                               \
+  constexpr bool isnormal(T x) {                                                         \
+    return isfinite(x) && __builtin_fabsf(float(x)) >= float(numeric_limits<T>::min());  \
   }
 MPSKIT_ISNORMAL(float)
 MPSKIT_ISNORMAL(half)
@@ -53,7 +53,7 @@ constexpr bool any(bool x) { return x; }
 constexpr bool all(bool x) { return x; }
 
 // b where the condition holds, a elsewhere.
-#define MPSKIT_SELECT(T) \
+#define MPSKIT_SELECT(T)  \
   constexpr T select(T a, T b, bool condition) { return condition ? b : a; }
 MPSKIT_SELECT(bool)
 MPSKIT_SELECT(char)

@@ -31,11 +31,22 @@ struct Extent {
   }
 };
 
+// The two kinds of group. alike(lanes, compute) is what all lanes of a group compute.
 struct Simdgroup {
-  static Extent around(unsigned) { return {0, target::simd_width}; }
+  static constexpr unsigned width = target::simd_width;
+  static Extent around(unsigned) { return {0, width}; }
+  template <class Lanes, class F>
+  static auto alike(const Lanes& lanes, F compute) {
+    return lanes.once(compute);
+  }
 };
 struct Quadgroup {
-  static Extent around(unsigned lane) { return {lane & ~3u, 4}; }
+  static constexpr unsigned width = 4;
+  static Extent around(unsigned lane) { return {lane & ~3u, width}; }
+  template <class Lanes, class F>
+  static auto alike(const Lanes&, F compute) {
+    return compute();
+  }
 };
 
 template <class T>
@@ -150,26 +161,27 @@ inline T identity_of() {
   return T(Op::template identity<typename types::vector_shape<T>::element>);
 }
 
-template <class Group, unsigned Width, class Op, class T>
-inline T reduce(const T& value) {
+template <class Op, unsigned Width, class Lanes>
+inline auto combine_lanes(const Lanes& lanes, unsigned first, unsigned mask) {
+  using T = core::remove_cvref_t<decltype(lanes[0])>;
   constexpr unsigned every = Width >= 32 ? ~0u : (1u << Width) - 1;
+  T values[Width];
+  for (unsigned i = 0; i < Width; ++i) values[i] = lanes[first + i];
+  if (mask != every)
+    for (unsigned i = 0; i < Width; ++i)
+      if (!(mask >> i & 1u)) values[i] = identity_of<Op, T>();
+  for (unsigned half = Width / 2; half > 0; half /= 2)
+    for (unsigned i = 0; i < half; ++i) values[i] = Op::combine(values[i], values[i + half]);
+  return values[0];
+}
+
+template <class Group, class Op, class T>
+inline T reduce(const T& value) {
   const auto lanes = target::gather(value);
   const Extent extent = Group::around(lanes.lane);
   const unsigned mask = extent.mask(lanes.active) >> extent.first;
-  const auto combined = [&] {
-    T values[Width];
-    for (unsigned i = 0; i < Width; ++i) values[i] = lanes[extent.first + i];
-    if (mask != every)
-      for (unsigned i = 0; i < Width; ++i)
-        if (!(mask >> i & 1u)) values[i] = identity_of<Op, T>();
-    for (unsigned half = Width / 2; half > 0; half /= 2)
-      for (unsigned i = 0; i < half; ++i) values[i] = Op::combine(values[i], values[i + half]);
-    return values[0];
-  };
-  if constexpr (Width == target::simd_width)
-    return target::once(lanes, combined);
-  else
-    return combined();
+  return Group::alike(
+      lanes, [&] { return combine_lanes<Op, Group::width>(lanes, extent.first, mask); });
 }
 
 // Over the active lanes below the caller's, and the caller's own when inclusive.
@@ -198,16 +210,14 @@ template <class Group>
 inline Vote vote(bool aye) {
   const auto lanes = target::gather(static_cast<unsigned char>(aye));
   const Extent extent = Group::around(lanes.lane);
-  const unsigned ayes = target::once(lanes, [&] {
-    unsigned voted = 0;
-    for (unsigned lane = 0; lane < target::simd_width; ++lane)
-      voted |= unsigned(lanes[lane] != 0) << lane;
-    return voted & lanes.active;
+  const unsigned active = extent.mask(lanes.active) >> extent.first;
+  const unsigned ayes = Group::alike(lanes, [&] {
+    unsigned bits = 0;
+    for (unsigned i = 0; i < Group::width; ++i)
+      bits |= unsigned(lanes[extent.first + i] & 1u) << i;
+    return bits & active;
   });
-  return {
-      extent.mask(ayes) >> extent.first,
-      extent.mask(lanes.active) >> extent.first,
-      lanes.lane - extent.first};
+  return {ayes, active, lanes.lane - extent.first};
 }
 
 template <class Group>
@@ -219,108 +229,108 @@ inline bool is_first() {
 } // namespace mpskit::simdgroup
 
 // The functions of one kind of group: prefix is simd or quad.
-#define MPSKIT_GROUP_MOVES(prefix, Group, width)                                                 \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_shuffle(T data, ushort lane) {                                               \
-    return mpskit::simdgroup::shuffle<Group>(data, [=](uint) { return uint(lane); });            \
-  }                                                                                              \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_broadcast(T data, ushort lane) {                                             \
-    return prefix##_shuffle(data, lane);                                                         \
-  }                                                                                              \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_broadcast_first(T data) {                                                    \
-    return mpskit::simdgroup::broadcast_first<Group>(data);                                      \
-  }                                                                                              \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_shuffle_up(T data, ushort delta) {                                           \
-    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own - delta; });       \
-  }                                                                                              \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_shuffle_down(T data, ushort delta) {                                         \
-    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own + delta; });       \
-  }                                                                                              \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_shuffle_xor(T data, ushort mask) {                                           \
-    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own ^ mask; });        \
-  }                                                                                              \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_shuffle_rotate_up(T data, ushort delta) {                                    \
-    return mpskit::simdgroup::shuffle<Group>(                                                    \
-        data, [=](uint own) { return (own - delta) % (width); });                                \
-  }                                                                                              \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_shuffle_rotate_down(T data, ushort delta) {                                  \
-    return mpskit::simdgroup::shuffle<Group>(                                                    \
-        data, [=](uint own) { return (own + delta) % (width); });                                \
-  }                                                                                              \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_shuffle_and_fill_up(                                                         \
-      T data, mpskit::core::identity_t<T> fill, ushort delta, ushort modulo = (width)) {         \
-    return mpskit::simdgroup::shuffle_and_fill<Group>(                                           \
-        data, fill, modulo, [=](int own) { return own - delta; });                               \
-  }                                                                                              \
-  template <mpskit::simdgroup::movable T>                                                        \
-  inline T prefix##_shuffle_and_fill_down(                                                       \
-      T data, mpskit::core::identity_t<T> fill, ushort delta, ushort modulo = (width)) {         \
-    return mpskit::simdgroup::shuffle_and_fill<Group>(                                           \
-        data, fill, modulo, [=](int own) { return own + delta; });                               \
+#define MPSKIT_GROUP_MOVES(prefix, Group)                                                      \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_shuffle(T data, ushort lane) {                                             \
+    return mpskit::simdgroup::shuffle<Group>(data, [=](uint) { return uint(lane); });          \
+  }                                                                                            \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_broadcast(T data, ushort lane) {                                           \
+    return prefix##_shuffle(data, lane);                                                       \
+  }                                                                                            \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_broadcast_first(T data) {                                                  \
+    return mpskit::simdgroup::broadcast_first<Group>(data);                                    \
+  }                                                                                            \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_shuffle_up(T data, ushort delta) {                                         \
+    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own - delta; });     \
+  }                                                                                            \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_shuffle_down(T data, ushort delta) {                                       \
+    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own + delta; });     \
+  }                                                                                            \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_shuffle_xor(T data, ushort mask) {                                         \
+    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own ^ mask; });      \
+  }                                                                                            \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_shuffle_rotate_up(T data, ushort delta) {                                  \
+    return mpskit::simdgroup::shuffle<Group>(                                                  \
+        data, [=](uint own) { return (own - delta) % Group::width; });                         \
+  }                                                                                            \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_shuffle_rotate_down(T data, ushort delta) {                                \
+    return mpskit::simdgroup::shuffle<Group>(                                                  \
+        data, [=](uint own) { return (own + delta) % Group::width; });                         \
+  }                                                                                            \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_shuffle_and_fill_up(                                                       \
+      T data, mpskit::core::identity_t<T> fill, ushort delta, ushort modulo = Group::width) {  \
+    return mpskit::simdgroup::shuffle_and_fill<Group>(                                         \
+        data, fill, modulo, [=](int own) { return own - delta; });                             \
+  }                                                                                            \
+  template <mpskit::simdgroup::movable T>                                                      \
+  inline T prefix##_shuffle_and_fill_down(                                                     \
+      T data, mpskit::core::identity_t<T> fill, ushort delta, ushort modulo = Group::width) {  \
+    return mpskit::simdgroup::shuffle_and_fill<Group>(                                         \
+        data, fill, modulo, [=](int own) { return own + delta; });                             \
   }
 
-#define MPSKIT_GROUP_REDUCTION(prefix, Group, width, name, Op, allowed)        \
-  template <mpskit::simdgroup::allowed T>                                      \
-  inline T prefix##_##name(T data) {                                           \
-    return mpskit::simdgroup::reduce<Group, width, mpskit::simdgroup::Op>(data); \
+#define MPSKIT_GROUP_REDUCTION(prefix, Group, name, Op, allowed)           \
+  template <mpskit::simdgroup::allowed T>                                  \
+  inline T prefix##_##name(T data) {                                       \
+    return mpskit::simdgroup::reduce<Group, mpskit::simdgroup::Op>(data);  \
   }
-#define MPSKIT_GROUP_SCAN(prefix, Group, name, Op)                                 \
-  template <mpskit::simdgroup::reducible T>                                        \
-  inline T prefix##_prefix_inclusive_##name(T data) {                              \
-    return mpskit::simdgroup::scan<Group, mpskit::simdgroup::Op>(data, true);      \
-  }                                                                                \
-  template <mpskit::simdgroup::reducible T>                                        \
-  inline T prefix##_prefix_exclusive_##name(T data) {                              \
-    return mpskit::simdgroup::scan<Group, mpskit::simdgroup::Op>(data, false);     \
+#define MPSKIT_GROUP_SCAN(prefix, Group, name, Op)                              \
+  template <mpskit::simdgroup::reducible T>                                     \
+  inline T prefix##_prefix_inclusive_##name(T data) {                           \
+    return mpskit::simdgroup::scan<Group, mpskit::simdgroup::Op>(data, true);   \
+  }                                                                             \
+  template <mpskit::simdgroup::reducible T>                                     \
+  inline T prefix##_prefix_exclusive_##name(T data) {                           \
+    return mpskit::simdgroup::scan<Group, mpskit::simdgroup::Op>(data, false);  \
   }
 
 // The result of a ballot. `full` has a bit for every lane of the group.
-#define MPSKIT_GROUP_VOTES(prefix, Group, full)                                              \
-  class prefix##_vote {                                                                      \
-   public:                                                                                   \
-    using vote_t = ulong;                                                                    \
-    explicit constexpr prefix##_vote(vote_t votes = 0) : votes_(votes) {}                    \
-    explicit constexpr operator vote_t() const { return votes_; }                            \
-    constexpr bool all() const { return votes_ == (full); }                                  \
-    constexpr bool any() const { return votes_ != 0; }                                       \
-                                                                                             \
-   private:                                                                                  \
-    vote_t votes_;                                                                           \
-  };                                                                                         \
-  inline prefix##_vote prefix##_ballot(bool aye) {                                           \
-    return prefix##_vote(mpskit::simdgroup::vote<Group>(aye).ayes);                          \
-  }                                                                                          \
-  inline bool prefix##_any(bool aye) { return mpskit::simdgroup::vote<Group>(aye).ayes != 0; } \
-  inline bool prefix##_all(bool aye) {                                                       \
-    const mpskit::simdgroup::Vote vote = mpskit::simdgroup::vote<Group>(aye);                \
-    return vote.ayes == vote.active;                                                         \
-  }                                                                                          \
+#define MPSKIT_GROUP_VOTES(prefix, Group, full)                                                 \
+  class prefix##_vote {                                                                         \
+   public:                                                                                      \
+    using vote_t = ulong;                                                                       \
+    explicit constexpr prefix##_vote(vote_t votes = 0) : votes_(votes) {}                       \
+    explicit constexpr operator vote_t() const { return votes_; }                               \
+    constexpr bool all() const { return votes_ == (full); }                                     \
+    constexpr bool any() const { return votes_ != 0; }                                          \
+                                                                                                \
+   private:                                                                                     \
+    vote_t votes_;                                                                              \
+  };                                                                                            \
+  inline prefix##_vote prefix##_ballot(bool aye) {                                              \
+    return prefix##_vote(mpskit::simdgroup::vote<Group>(aye).ayes);                             \
+  }                                                                                             \
+  inline bool prefix##_any(bool aye) { return mpskit::simdgroup::vote<Group>(aye).ayes != 0; }  \
+  inline bool prefix##_all(bool aye) {                                                          \
+    const mpskit::simdgroup::Vote vote = mpskit::simdgroup::vote<Group>(aye);                   \
+    return vote.ayes == vote.active;                                                            \
+  }                                                                                             \
   inline bool prefix##_is_first() { return mpskit::simdgroup::is_first<Group>(); }
 
-#define MPSKIT_GROUP_FUNCTIONS(prefix, Group, width, full)                        \
-  MPSKIT_GROUP_MOVES(prefix, Group, width)                                        \
-  MPSKIT_GROUP_REDUCTION(prefix, Group, width, sum, Sum, reducible)               \
-  MPSKIT_GROUP_REDUCTION(prefix, Group, width, product, Product, reducible)       \
-  MPSKIT_GROUP_REDUCTION(prefix, Group, width, min, Minimum, reducible)           \
-  MPSKIT_GROUP_REDUCTION(prefix, Group, width, max, Maximum, reducible)           \
-  MPSKIT_GROUP_REDUCTION(prefix, Group, width, and, And, bitwise)                 \
-  MPSKIT_GROUP_REDUCTION(prefix, Group, width, or, Or, bitwise)                   \
-  MPSKIT_GROUP_REDUCTION(prefix, Group, width, xor, Xor, bitwise)                 \
-  MPSKIT_GROUP_SCAN(prefix, Group, sum, Sum)                                      \
-  MPSKIT_GROUP_SCAN(prefix, Group, product, Product)                              \
+#define MPSKIT_GROUP_FUNCTIONS(prefix, Group, full)                   \
+  MPSKIT_GROUP_MOVES(prefix, Group)                                   \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, sum, Sum, reducible)          \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, product, Product, reducible)  \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, min, Minimum, reducible)      \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, max, Maximum, reducible)      \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, and, And, bitwise)            \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, or, Or, bitwise)              \
+  MPSKIT_GROUP_REDUCTION(prefix, Group, xor, Xor, bitwise)            \
+  MPSKIT_GROUP_SCAN(prefix, Group, sum, Sum)                          \
+  MPSKIT_GROUP_SCAN(prefix, Group, product, Product)                  \
   MPSKIT_GROUP_VOTES(prefix, Group, full)
 
 namespace metal {
 
-MPSKIT_GROUP_FUNCTIONS(simd, mpskit::simdgroup::Simdgroup, mpskit::target::simd_width, 0xFFFFFFFFul)
+MPSKIT_GROUP_FUNCTIONS(simd, mpskit::simdgroup::Simdgroup, 0xFFFFFFFFul)
 
 inline simd_vote simd_active_threads_mask() {
   return simd_vote(mpskit::simdgroup::vote<mpskit::simdgroup::Simdgroup>(true).active);

@@ -86,14 +86,14 @@ template <class T>
 struct make_signed;
 template <class T>
 struct make_unsigned;
-#define MPSKIT_SIGNEDNESS(Signed, Unsigned)                          \
-  template <>                                                        \
-  struct make_signed<Signed> : mpskit::core::identity<Signed> {};    \
-  template <>                                                        \
-  struct make_signed<Unsigned> : mpskit::core::identity<Signed> {};  \
-  template <>                                                        \
-  struct make_unsigned<Signed> : mpskit::core::identity<Unsigned> {}; \
-  template <>                                                        \
+#define MPSKIT_SIGNEDNESS(Signed, Unsigned)                            \
+  template <>                                                          \
+  struct make_signed<Signed> : mpskit::core::identity<Signed> {};      \
+  template <>                                                          \
+  struct make_signed<Unsigned> : mpskit::core::identity<Signed> {};    \
+  template <>                                                          \
+  struct make_unsigned<Signed> : mpskit::core::identity<Unsigned> {};  \
+  template <>                                                          \
   struct make_unsigned<Unsigned> : mpskit::core::identity<Unsigned> {};
 MPSKIT_SIGNEDNESS(char, uchar)
 MPSKIT_SIGNEDNESS(short, ushort)
@@ -137,8 +137,8 @@ template <class A, class B, class... Rest>
 struct common_type<A, B, Rest...>
     : common_type<decltype(declval<bool>() ? declval<A>() : declval<B>()), Rest...> {};
 
-#define MPSKIT_TRANSFORMATION(name) \
-  template <class T>                \
+#define MPSKIT_TRANSFORMATION(name)  \
+  template <class T>                 \
   using name##_t = typename name<T>::type;
 MPSKIT_TRANSFORMATION(remove_const)
 MPSKIT_TRANSFORMATION(remove_volatile)
@@ -164,16 +164,16 @@ using common_type_t = typename common_type<T...>::type;
 
 // ---- questions: name<T>::value and name_v<T> ----
 
-#define MPSKIT_QUESTION(name, answer)                \
-  template <class T>                                 \
-  inline constexpr bool name##_v = answer;           \
-  template <class T>                                 \
+#define MPSKIT_QUESTION(name, answer)       \
+  template <class T>                        \
+  inline constexpr bool name##_v = answer;  \
+  template <class T>                        \
   struct name : bool_constant<name##_v<T>> {};
 
-#define MPSKIT_RELATION(name, answer)                \
-  template <class A, class B>                        \
-  inline constexpr bool name##_v = answer;           \
-  template <class A, class B>                        \
+#define MPSKIT_RELATION(name, answer)       \
+  template <class A, class B>               \
+  inline constexpr bool name##_v = answer;  \
+  template <class A, class B>               \
   struct name : bool_constant<name##_v<A, B>> {};
 
 namespace traits {

@@ -97,10 +97,10 @@ constexpr matrix<T, C, R> operator*(const matrix<T, Inner, R>& a, const matrix<T
   return by_column<matrix<T, C, R>>([&](int c) { return a * b[c]; });
 }
 
-#define MPSKIT_COMPOUND(op)                                                           \
-  template <class T, int C, int R, class B>                                           \
-  constexpr matrix<T, C, R>& operator op##=(matrix<T, C, R>& a, const B& b) {         \
-    return a = a op b;                                                                \
+#define MPSKIT_COMPOUND(op)                                                    \
+  template <class T, int C, int R, class B>                                    \
+  constexpr matrix<T, C, R>& operator op##=(matrix<T, C, R>& a, const B& b) {  \
+    return a = a op b;                                                         \
   }
 MPSKIT_COMPOUND(+)
 MPSKIT_COMPOUND(-)
@@ -117,15 +117,15 @@ constexpr bool operator==(const matrix<T, C, R>& a, const matrix<T, C, R>& b) {
 
 } // namespace mpskit::types
 
-#define MPSKIT_MATRICES(T)                            \
-  using T##2x2 = mpskit::types::matrix<T, 2, 2>;      \
-  using T##2x3 = mpskit::types::matrix<T, 2, 3>;      \
-  using T##2x4 = mpskit::types::matrix<T, 2, 4>;      \
-  using T##3x2 = mpskit::types::matrix<T, 3, 2>;      \
-  using T##3x3 = mpskit::types::matrix<T, 3, 3>;      \
-  using T##3x4 = mpskit::types::matrix<T, 3, 4>;      \
-  using T##4x2 = mpskit::types::matrix<T, 4, 2>;      \
-  using T##4x3 = mpskit::types::matrix<T, 4, 3>;      \
+#define MPSKIT_MATRICES(T)                        \
+  using T##2x2 = mpskit::types::matrix<T, 2, 2>;  \
+  using T##2x3 = mpskit::types::matrix<T, 2, 3>;  \
+  using T##2x4 = mpskit::types::matrix<T, 2, 4>;  \
+  using T##3x2 = mpskit::types::matrix<T, 3, 2>;  \
+  using T##3x3 = mpskit::types::matrix<T, 3, 3>;  \
+  using T##3x4 = mpskit::types::matrix<T, 3, 4>;  \
+  using T##4x2 = mpskit::types::matrix<T, 4, 2>;  \
+  using T##4x3 = mpskit::types::matrix<T, 4, 3>;  \
   using T##4x4 = mpskit::types::matrix<T, 4, 4>;
 MPSKIT_MATRICES(float)
 MPSKIT_MATRICES(half)

@@ -94,29 +94,29 @@ struct small_float {
 
 // With its own kind or an integer the result keeps the format, with float it is float. Comparisons
 // need no operators: both sides convert to float.
-#define MPSKIT_OPERATOR(op)                                                    \
-  friend constexpr small_float operator op(small_float a, small_float b) {     \
-    return small_float(float(a) op float(b));                                  \
-  }                                                                            \
-  template <core::integer I>                                                   \
-  friend constexpr small_float operator op(small_float a, I b) {               \
-    return a op small_float(b);                                                \
-  }                                                                            \
-  template <core::integer I>                                                   \
-  friend constexpr small_float operator op(I a, small_float b) {               \
-    return small_float(a) op b;                                                \
-  }                                                                            \
-  friend constexpr float operator op(small_float a, float b) {                 \
-    return float(a) op b;                                                      \
-  }                                                                            \
-  friend constexpr float operator op(float a, small_float b) {                 \
-    return a op float(b);                                                      \
-  }                                                                            \
-  template <class Other>                                                       \
-  friend constexpr float operator op(small_float, small_float<Other>) = delete; \
-  template <class T>                                                           \
-  constexpr small_float& operator op##=(T other) {                             \
-    return *this = small_float(*this op other);                                \
+#define MPSKIT_OPERATOR(op)                                                      \
+  friend constexpr small_float operator op(small_float a, small_float b) {       \
+    return small_float(float(a) op float(b));                                    \
+  }                                                                              \
+  template <core::integer I>                                                     \
+  friend constexpr small_float operator op(small_float a, I b) {                 \
+    return a op small_float(b);                                                  \
+  }                                                                              \
+  template <core::integer I>                                                     \
+  friend constexpr small_float operator op(I a, small_float b) {                 \
+    return small_float(a) op b;                                                  \
+  }                                                                              \
+  friend constexpr float operator op(small_float a, float b) {                   \
+    return float(a) op b;                                                        \
+  }                                                                              \
+  friend constexpr float operator op(float a, small_float b) {                   \
+    return a op float(b);                                                        \
+  }                                                                              \
+  template <class Other>                                                         \
+  friend constexpr float operator op(small_float, small_float<Other>) = delete;  \
+  template <class T>                                                             \
+  constexpr small_float& operator op##=(T other) {                               \
+    return *this = small_float(*this op other);                                  \
   }
   MPSKIT_OPERATOR(+)
   MPSKIT_OPERATOR(-)

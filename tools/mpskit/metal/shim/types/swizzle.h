@@ -83,10 +83,10 @@ struct swizzle : swizzle_storage<T, N, I...> {
     return components[index[i]];
   }
 
-#define MPSKIT_OPERATOR(op)                                      \
-  template <class U>                                             \
-  constexpr swizzle& operator op##=(const U& other) {            \
-    return *this = value_type(value_type(*this) op other);       \
+#define MPSKIT_OPERATOR(op)                                 \
+  template <class U>                                        \
+  constexpr swizzle& operator op##=(const U& other) {       \
+    return *this = value_type(value_type(*this) op other);  \
   }
   MPSKIT_OPERATOR(+)
   MPSKIT_OPERATOR(-)
@@ -122,8 +122,8 @@ struct swizzle : swizzle_storage<T, N, I...> {
 #endif
 
 // Declares the members of the union; `size` is the number of the vector's components.
-#define MPSKIT_SWIZZLES(size) \
-  MPSKIT_SWIZZLES_VEC##size(  \
+#define MPSKIT_SWIZZLES(size)  \
+  MPSKIT_SWIZZLES_VEC##size(   \
       MPSKIT_SWIZZLE2_OF_##size, MPSKIT_SWIZZLE3_OF_##size, MPSKIT_SWIZZLE4_OF_##size)
 #define MPSKIT_SWIZZLE2_OF_2(name, i, j) swizzle<T, 2, i, j> name;
 #define MPSKIT_SWIZZLE3_OF_2(name, i, j, k) swizzle<T, 2, i, j, k> name;

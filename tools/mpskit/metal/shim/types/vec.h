@@ -67,22 +67,22 @@ struct components {
   T at[N];
 };
 
-#define MPSKIT_VEC_COMMON(N)                                                                  \
-  vec() = default;                                                                            \
-  vec(const vec&) = default;                                                                  \
-  template <class... A>                                                                       \
-    requires parts_of<N, A...>                                                                \
-  constexpr vec(A... parts) : vec(core::sequence<N>{}, parts...) {}                           \
-  template <class A>                                                                          \
-    requires(vector_shape<A>::size == N && !core::same<typename vector_shape<A>::element, T>) \
-  explicit constexpr vec(const A& other) : vec(core::sequence<N>{}, other) {}                 \
-  constexpr vec& operator=(const vec& other) {                                                \
-    if (__builtin_is_constant_evaluated()) {                                                  \
-      for (int i = 0; i < N; ++i) (*this)[i] = other[i];                                      \
-    } else {                                                                                  \
-      all = other.all;                                                                        \
-    }                                                                                         \
-    return *this;                                                                             \
+#define MPSKIT_VEC_COMMON(N)                                                                   \
+  vec() = default;                                                                             \
+  vec(const vec&) = default;                                                                   \
+  template <class... A>                                                                        \
+    requires parts_of<N, A...>                                                                 \
+  constexpr vec(A... parts) : vec(core::sequence<N>{}, parts...) {}                            \
+  template <class A>                                                                           \
+    requires(vector_shape<A>::size == N && !core::same<typename vector_shape<A>::element, T>)  \
+  explicit constexpr vec(const A& other) : vec(core::sequence<N>{}, other) {}                  \
+  constexpr vec& operator=(const vec& other) {                                                 \
+    if (__builtin_is_constant_evaluated()) {                                                   \
+      for (int i = 0; i < N; ++i) (*this)[i] = other[i];                                       \
+    } else {                                                                                   \
+      all = other.all;                                                                         \
+    }                                                                                          \
+    return *this;                                                                              \
   }
 
 template <class T>
@@ -211,15 +211,15 @@ using same_element = T;
 template <class T>
 using bool_element = bool;
 
-#define MPSKIT_BINARY(op, Result)                                                     \
-  template <class A, class B>                                                         \
-    requires vector_operands<A, B>                                                    \
-  constexpr auto operator op(const A& a, const B& b) {                                \
-    using V = common_vector<A, B>;                                                    \
-    using R = Result<typename vector_shape<V>::element>;                              \
-    const V left(a), right(b);                                                        \
-    return generate<R, vector_shape<V>::size>(                                        \
-        [&](int i) { return static_cast<R>(left[i] op right[i]); });                  \
+#define MPSKIT_BINARY(op, Result)                                     \
+  template <class A, class B>                                         \
+    requires vector_operands<A, B>                                    \
+  constexpr auto operator op(const A& a, const B& b) {                \
+    using V = common_vector<A, B>;                                    \
+    using R = Result<typename vector_shape<V>::element>;              \
+    const V left(a), right(b);                                        \
+    return generate<R, vector_shape<V>::size>(                        \
+        [&](int i) { return static_cast<R>(left[i] op right[i]); });  \
   }
 MPSKIT_BINARY(+, same_element)
 MPSKIT_BINARY(-, same_element)
@@ -241,14 +241,14 @@ MPSKIT_BINARY(&&, bool_element)
 MPSKIT_BINARY(||, bool_element)
 #undef MPSKIT_BINARY
 
-#define MPSKIT_UNARY(op, Result)                                              \
-  template <vector_like A>                                                    \
-  constexpr auto operator op(const A& a) {                                    \
-    using V = vector_of<A>;                                                   \
-    using R = Result<typename vector_shape<V>::element>;                      \
-    const V value(a);                                                         \
-    return generate<R, vector_shape<V>::size>(                                \
-        [&](int i) { return static_cast<R>(op value[i]); });                  \
+#define MPSKIT_UNARY(op, Result)                              \
+  template <vector_like A>                                    \
+  constexpr auto operator op(const A& a) {                    \
+    using V = vector_of<A>;                                   \
+    using R = Result<typename vector_shape<V>::element>;      \
+    const V value(a);                                         \
+    return generate<R, vector_shape<V>::size>(                \
+        [&](int i) { return static_cast<R>(op value[i]); });  \
   }
 MPSKIT_UNARY(+, same_element)
 MPSKIT_UNARY(-, same_element)
@@ -260,11 +260,11 @@ template <class T>
 concept vector_object = core::same<T, vector_of<T>> ||
     core::same<T, packed_vec<typename vector_shape<T>::element, vector_shape<T>::size>>;
 
-#define MPSKIT_COMPOUND(op)                              \
-  template <vector_object A, class B>                    \
-    requires vector_operands<A, B>                       \
-  constexpr A& operator op##=(A & a, const B& b) {       \
-    return a = a op b;                                   \
+#define MPSKIT_COMPOUND(op)                         \
+  template <vector_object A, class B>               \
+    requires vector_operands<A, B>                  \
+  constexpr A& operator op##=(A & a, const B& b) {  \
+    return a = a op b;                              \
   }
 MPSKIT_COMPOUND(+)
 MPSKIT_COMPOUND(-)
@@ -278,16 +278,16 @@ MPSKIT_COMPOUND(<<)
 MPSKIT_COMPOUND(>>)
 #undef MPSKIT_COMPOUND
 
-#define MPSKIT_STEP(step, op)                  \
-  template <vector_object A>                   \
-  constexpr A& operator step(A & a) {          \
-    return a = a op 1;                         \
-  }                                            \
-  template <vector_object A>                   \
-  constexpr A operator step(A & a, int) {      \
-    const A before = a;                        \
-    step a;                                    \
-    return before;                             \
+#define MPSKIT_STEP(step, op)              \
+  template <vector_object A>               \
+  constexpr A& operator step(A & a) {      \
+    return a = a op 1;                     \
+  }                                        \
+  template <vector_object A>               \
+  constexpr A operator step(A & a, int) {  \
+    const A before = a;                    \
+    step a;                                \
+    return before;                         \
   }
 MPSKIT_STEP(++, +)
 MPSKIT_STEP(--, -)
@@ -314,23 +314,23 @@ MPSKIT_NAMES(float)
 
 } // namespace mpskit::types
 
-#define MPSKIT_EXPORT(T)           \
-  using mpskit::types::T##2;       \
-  using mpskit::types::T##3;       \
+#define MPSKIT_EXPORT(T)      \
+  using mpskit::types::T##2;  \
+  using mpskit::types::T##3;  \
   using mpskit::types::T##4;
-#define MPSKIT_EXPORT_ALL \
-  using mpskit::types::vec; \
-  MPSKIT_EXPORT(bool)     \
-  MPSKIT_EXPORT(char)     \
-  MPSKIT_EXPORT(uchar)    \
-  MPSKIT_EXPORT(short)    \
-  MPSKIT_EXPORT(ushort)   \
-  MPSKIT_EXPORT(int)      \
-  MPSKIT_EXPORT(uint)     \
-  MPSKIT_EXPORT(long)     \
-  MPSKIT_EXPORT(ulong)    \
-  MPSKIT_EXPORT(half)     \
-  MPSKIT_EXPORT(bfloat)   \
+#define MPSKIT_EXPORT_ALL    \
+  using mpskit::types::vec;  \
+  MPSKIT_EXPORT(bool)        \
+  MPSKIT_EXPORT(char)        \
+  MPSKIT_EXPORT(uchar)       \
+  MPSKIT_EXPORT(short)       \
+  MPSKIT_EXPORT(ushort)      \
+  MPSKIT_EXPORT(int)         \
+  MPSKIT_EXPORT(uint)        \
+  MPSKIT_EXPORT(long)        \
+  MPSKIT_EXPORT(ulong)       \
+  MPSKIT_EXPORT(half)        \
+  MPSKIT_EXPORT(bfloat)      \
   MPSKIT_EXPORT(float)
 MPSKIT_EXPORT_ALL
 namespace metal {
