@@ -7,22 +7,10 @@ from pathlib import Path
 
 import torch
 
-import mpskit
 from mpskit.errors import MpskitError
+from mpskit.patching import default_patch_set_directory
 
 _MPS = Path("aten/src/ATen/native/mps")
-
-
-def _default_patch_dir() -> Path:
-    package = Path(mpskit.__file__).parent
-    candidates = [package / "aten_patch", package.parents[1] / "aten_patch"]
-    for candidate in candidates:
-        if candidate.is_dir():
-            return candidate
-    raise MpskitError(
-        f"The patch set was not found: {' and '.join(map(str, candidates))} do not exist.",
-        hint="Install mpskit again, or give the directory that mirrors the PyTorch tree.",
-    )
 
 
 @dataclass(frozen=True)
@@ -38,7 +26,7 @@ class PatchSources:
         Raises:
             MpskitError: a source is missing there.
         """
-        sources = cls(patch_dir or _default_patch_dir())
+        sources = cls(patch_dir or default_patch_set_directory())
         for path in (sources.kernels, sources.plan, sources.params):
             if not path.is_file():
                 raise MpskitError(
