@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -50,7 +51,7 @@ class OpTestCase(TestCase):
             the result.
         """
         definition = definition_of(op)
-        with definition.kernels_in_place(forcing) as kernels:
+        with self._sample_index_noted(), definition.kernels_in_place(forcing) as kernels:
             actual = call(sample) if call else op(sample.input, *sample.args, **sample.kwargs)
         if forcing:
             notes = f"{notes} forced {forcing.name}".strip()
@@ -67,9 +68,18 @@ class OpTestCase(TestCase):
         notes: str = "",
     ) -> None:
         """Compares a result of the kernels with the reference of its sample."""
+        with self._sample_index_noted():
+            self._check_result(definition, sample, actual, launches, describe(sample, notes))
+
+    def _check_result(
+        self,
+        definition: Definition,
+        sample: SampleInput,
+        actual: Tensor,
+        launches: Counter[str],
+        description: str,
+    ) -> None:
         expected = definition.reference(sample)
-        description = describe(sample, notes)
-        self._note_sample_index()
         dtype = sample.kwargs.get("dtype") or sample.input.dtype
         if (actual.shape, actual.dtype) != (expected.shape, dtype):
             self.fail(
@@ -83,9 +93,15 @@ class OpTestCase(TestCase):
         if comparison.failing:
             self.fail(f"{description}: {comparison}; launched {', '.join(launches)}")
 
-    def _note_sample_index(self) -> None:
-        tracked = get_tracked_input()
-        self.evidence.sample_index = tracked.index if tracked else None
+    @contextmanager
+    def _sample_index_noted(self) -> Iterator[None]:
+        """Keeps the index of a sample that fails: the whole stack is searched for it."""
+        try:
+            yield
+        except Exception:
+            tracked = get_tracked_input()
+            self.evidence.sample_index = tracked.index if tracked else None
+            raise
 
 
 def describe(sample: SampleInput, notes: str = "") -> str:

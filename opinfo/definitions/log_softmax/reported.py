@@ -12,12 +12,12 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 inf, nan = torch.inf, torch.nan
 
+# fmt: off
 WIDE_RANGE = (
-    # fmt: off
     (-16.9397, 74.5907, -245.5731, 57.9282, -59.7757, 26.2957, -27.3786, 71.2639, 57.6391, 54.0626),
     (-13.8363, 62.5153, -206.0240, 48.6378, -51.2763, 21.7313, -22.6663, 59.4996, 47.2677, 47.7668),
-    # fmt: on
 )
+# fmt: on
 CONTAMINATED = ((nan, inf, -inf), (-0.0663, 0.1321, -0.0410))
 # Long enough for a leading mask to cover whole chunks of a split row.
 _SPLIT_LENGTH = 30522
