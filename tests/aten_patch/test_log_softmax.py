@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mpskit.metal import compile_shader
 from mpskit.verify.launch import run_plan
@@ -64,6 +66,47 @@ def test_every_kernel(kernel, size, dtype, index):
     assert_rounded(kernels(x, 1, kernel=kernel, index=index), reference(x, 1))
     columns = x[:, :2000].t().contiguous()
     assert_rounded(kernels(columns, 0, kernel=kernel, index=index), reference(columns, 0))
+
+
+@st.composite
+def views(draw) -> tuple[torch.Tensor, torch.Tensor]:
+    """An input and an output of one shape, each a view of its own kind."""
+    sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
+    order = draw(st.permutations(range(len(sizes))))
+    steps = draw(st.lists(st.sampled_from((1, 1, 2)), min_size=len(sizes), max_size=len(sizes)))
+
+    def view(fill: float | None) -> torch.Tensor:
+        memory = [sizes[d] * steps[d] for d in order]
+        base = torch.randn(memory) if fill is None else torch.full(memory, fill)
+        permuted = base.permute(sorted(range(len(order)), key=order.__getitem__))
+        return permuted[tuple(slice(None, None, step) for step in steps)]
+
+    x = view(None)
+    order = draw(st.permutations(range(len(sizes))))
+    out = view(1.0)
+    for d in range(len(sizes)):
+        if draw(st.integers(0, 5)) == 0:
+            x = x.narrow(d, 0, 1).expand(sizes)
+    return x, out
+
+
+@settings(max_examples=60, deadline=None)
+@given(views(), st.data())
+def test_any_layout(tensors, data):
+    x, out = tensors
+    dim = data.draw(st.integers(0, x.dim() - 1))
+    how = {
+        "kernel": data.draw(st.sampled_from((None, *Kernel))),
+        "index": data.draw(st.sampled_from((None, *Index))),
+    }
+    expected = reference(x, dim)
+    base = out._base if out._base is not None else out
+    untouched = int((base == 1).sum()) - out.numel()
+    with OpUnderTest(**how) as op:
+        torch._log_softmax(x, dim, False, out=out)
+    op.require_launches()
+    assert_rounded(out, expected)
+    assert int((base == 1).sum()) == untouched
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -8,7 +8,7 @@
 // No threadgroup of these kernels is larger: Metal's own limit.
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_MAX_THREADS = 1024;
 // Elements of a row that a thread of log_softmax_row keeps in registers: with
-// 1024 threads, a quarter of an Apple GPU core's register file.
+// 1024 threads 64 KB, under a third of an Apple GPU core's register file.
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_ROW_VALUES = 16;
 // Elements that a thread of the looping kernels takes at a time: one rescaling
 // of the running sum for each.

@@ -91,18 +91,19 @@ static inline void load(
   }
 }
 
+// A row of nothing but -inf becomes NaN by its maximum, as on the CPU.
 template <unsigned N, typename T, typename idx_t>
 static inline void store(
     thread const float (&values)[N],
-    LogSumExp total,
+    float maximum,
+    float log_sum,
     device T* row,
     idx_t stride,
     Walk<idx_t> walk) {
-  const float log_sum = precise::log(total.sum);
   for (unsigned i = 0; i < N; ++i) {
     const idx_t at = walk.first + i * walk.step;
     if (at < walk.end) {
-      row[at * stride] = static_cast<T>((values[i] - total.maximum) - log_sum);
+      row[at * stride] = static_cast<T>((values[i] - maximum) - log_sum);
     }
   }
 }
@@ -130,11 +131,12 @@ static inline void normalize(
     idx_t output_stride,
     LogSumExp total,
     Walk<idx_t> walk) {
+  const float log_sum = precise::log(total.sum);
   float values[LOG_SOFTMAX_LOOP_VALUES];
   for (; walk.first < walk.end;
        walk.first += LOG_SOFTMAX_LOOP_VALUES * walk.step) {
     load(values, input, input_stride, walk);
-    store(values, total, output, output_stride, walk);
+    store(values, total.maximum, log_sum, output, output_stride, walk);
   }
 }
 
@@ -183,7 +185,13 @@ template <typename T, typename idx_t>
   const LogSumExp own = combine(LogSumExp{-INFINITY, 0}, values);
   const LogSumExp total = threadgroup_combine(
       own, scratch, grid.x / simdgroup_size, simdgroup, lane);
-  store(values, total, output + offsets.output, params.dim_output_stride, walk);
+  store(
+      values,
+      total.maximum,
+      precise::log(total.sum),
+      output + offsets.output,
+      params.dim_output_stride,
+      walk);
 }
 
 template <typename idx_t>

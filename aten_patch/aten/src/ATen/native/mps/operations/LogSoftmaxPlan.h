@@ -16,8 +16,8 @@
 
 namespace at::native::mps::log_softmax {
 
-// A row of this size or less gets less than half a simdgroup's attention: one
-// thread a row is faster than one simdgroup a row.
+// Rows up to this length would keep at most a quarter of a simdgroup busy: the
+// strided kernel gives them fewer threads.
 constexpr uint64_t kTinyRow = 8;
 // The longest row that fits into the registers of one threadgroup.
 constexpr uint64_t kMaxRegisterRow =
