@@ -21,6 +21,7 @@ COMMANDS = {
     "diff": "Show what the patch set changes in a PyTorch checkout.",
     "revert": "Remove the applied patch set from a PyTorch checkout.",
     "test": "Run PyTorch's OpInfo data and our samples through the patch's kernels.",
+    "bench": "Measure the patch's kernels beside torch's op and a three-read design.",
 }
 
 

@@ -108,7 +108,9 @@ def _reference(backend: str) -> Any:
 
 def _rows(x: torch.Tensor, dim: int) -> tuple[int, int, int]:
     """Inner size, inner stride and outer stride of the rows of a dense tensor."""
-    inner_stride = min((x.stride(d) for d in range(x.dim()) if d != dim and x.shape[d] > 1), default=1)
+    inner_stride = min(
+        (x.stride(d) for d in range(x.dim()) if d != dim and x.shape[d] > 1), default=1
+    )
     if x.stride(dim) <= inner_stride or x.shape[dim] == 1:
         # Rows are dense one after the other, in whatever order.
         return x.numel() // x.shape[dim], inner_stride, 0

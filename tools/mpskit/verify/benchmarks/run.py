@@ -6,13 +6,14 @@ import datetime
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from mpskit.errors import MpskitError
-from mpskit.verify.accuracy import Errors, log_softmax_errors
+from mpskit.verify.accuracy import Errors, errors_against
 from mpskit.verify.benchmarks import contenders
 from mpskit.verify.benchmarks.timing import (
     Timing,
@@ -25,6 +26,7 @@ from mpskit.verify.benchmarks.workloads import Workload
 from mpskit.verify.plan import DEFAULT_CORES
 
 OURS, REFERENCE, TORCH, COMPILED, COPY = "kernels", "reference", "torch", "torch.compile", "copy"
+TORCH_CPU = "torch cpu"
 BASELINES = (REFERENCE, TORCH, COMPILED)
 
 
@@ -135,7 +137,7 @@ def _cores(backend: str) -> int:
     if backend == "cuda":
         return int(torch.cuda.get_device_properties(0).multi_processor_count)
     if backend == "mps":
-        return int(torch._C._mps_get_core_count())  # type: ignore[attr-defined]
+        return int(torch._C._mps_get_core_count())
     return DEFAULT_CORES
 
 
@@ -151,16 +153,22 @@ def _measure(
     timings: dict[str, Timing] = {}
     failures: dict[str, str] = {}
     errors: dict[str, Errors] = {}
+
+    @lru_cache(maxsize=1)
+    def reference() -> torch.Tensor:
+        return torch.log_softmax(inputs[0].double(), workload.dim)
+
     for name, prepare in runners.items():
         try:
-            calls = [
-                prepare(x, out, workload.dim) for x, out in zip(inputs, outputs, strict=True)
-            ]
+            calls = [prepare(x, out, workload.dim) for x, out in zip(inputs, outputs, strict=True)]
             timings[name] = measure(calls, backend)
             if accuracy and name in (OURS, TORCH):
-                errors[name] = log_softmax_errors(inputs[0], outputs[0], workload.dim)
+                errors[name] = errors_against(reference(), outputs[0])
         except (RuntimeError, ImportError) as error:
             if name in (OURS, COPY):
                 raise
             failures[name] = str(error).strip().splitlines()[0] if str(error) else repr(error)
+    if accuracy and backend != "cpu":
+        on_cpu = torch.log_softmax(inputs[0].cpu(), workload.dim)
+        errors[TORCH_CPU] = errors_against(reference(), on_cpu.to(backend))
     return Measurement(workload, timings, failures, errors)

@@ -47,13 +47,13 @@ def measure(calls: Sequence[Call], device: str) -> Timing:
         for call in calls:
             call()
     _synchronize(device)
-    run, calls_in_run = (_graph(calls), len(calls)) if device == "cuda" else (_all(calls), len(calls))
+    run, calls_in_run = (
+        (_graph(calls), len(calls)) if device == "cuda" else (_all(calls), len(calls))
+    )
     once = max(_seconds(run, 1, device), 1e-7)
     wanted = int(_SAMPLE_SECONDS[device] / once) + 1
     runs = max(1, min(wanted, _MAX_CALLS_PER_SAMPLE // calls_in_run))
-    seconds = sorted(
-        _seconds(run, runs, device) / (runs * calls_in_run) for _ in range(_SAMPLES)
-    )
+    seconds = sorted(_seconds(run, runs, device) / (runs * calls_in_run) for _ in range(_SAMPLES))
     tenth = _SAMPLES // 10
     return Timing(
         median=1e6 * statistics.median(seconds),
@@ -73,7 +73,7 @@ def device_name(device: str) -> str:
     if device == "cuda":
         return str(torch.cuda.get_device_name())
     if device == "mps":
-        return f"{torch._C._mps_get_name()} GPU"  # type: ignore[attr-defined]
+        return f"{torch._C._mps_get_name()} GPU"
     return f"CPU, {torch.get_num_threads()} threads"
 
 
@@ -107,7 +107,7 @@ def _seconds(run: Call, runs: int, device: str) -> float:
             run()
         end.record()
         end.synchronize()
-        return begin.elapsed_time(end) / 1e3
+        return float(begin.elapsed_time(end)) / 1e3
     start = time.perf_counter()
     for _ in range(runs):
         run()

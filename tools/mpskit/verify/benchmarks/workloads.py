@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,24 @@ def load_workloads(path: Path | None = None) -> list[Workload]:
     if not isinstance(entries, list) or not entries:
         raise MpskitError(f"{file} has no [[workload]].", hint=f"See {BUILT_IN} for the format.")
     return [_workload(entry, f"{file}, workload {i}") for i, entry in enumerate(entries, 1)]
+
+
+def select(
+    workloads: Sequence[Workload], *, dtype: str | None = None, text: str | None = None
+) -> list[Workload]:
+    """Those whose name or model contains ``text``, all in ``dtype`` where one is given.
+
+    Raises:
+        MpskitError: none is left.
+    """
+    chosen = [replace(w, dtype=dtype) if dtype else w for w in workloads]
+    chosen = [w for w in chosen if not text or text in f"{w.name} {w.model}"]
+    if not chosen:
+        raise MpskitError(
+            f"No workload's name contains {text!r}.",
+            hint=f"The names begin with shapes, e.g. {workloads[0].name!r}.",
+        )
+    return list(dict.fromkeys(chosen))
 
 
 def _workload(entry: dict[str, Any], where: str) -> Workload:
