@@ -207,6 +207,26 @@ exit code 0
 """,
         )
 
+    def test_a_journal_cut_short_is_thrown_away(self) -> None:
+        before = self.state()
+        write_files(self.root, {".git/mpskit/journal.new": '{"oper'})
+        self.recover()
+        self.assertEqual(self.state(), before)
+
+    def test_a_journal_that_nobody_can_read_is_left_to_the_user(self) -> None:
+        write_files(self.root, {".git/mpskit/journal.json": "{}"})
+        before = Snapshot.take(self.root)
+        outcome = self.apply()
+        self.assert_refused(outcome, before)
+        self.assertExpectedInline(
+            str(outcome),
+            """\
+error: DIR/pytorch/.git/mpskit/journal.json, the record of an interrupted run, cannot be read.
+  next: Look at `git status`, put right what is not, and delete that file.
+exit code 1
+""",
+        )
+
     def test_what_the_user_wrote_since_is_left_alone(self) -> None:
         names = self.count(self.apply_here)
         self.revert_here()
@@ -328,6 +348,39 @@ error: DIR/pytorch is read-only, or its files belong to another user.
 exit code 1
 """,
         )
+
+
+class UndoFailsTest(CheckoutTestCase):
+    def test_it_is_said_and_the_next_run_puts_everything_back(self) -> None:
+        before = Snapshot.take(self.root).without_stat_cache()
+        run = Git.run
+
+        def full_disk_for_files(git: Git, *arguments: str, **options: object) -> bytes:
+            if arguments[0] == "checkout":
+                (self.root / ACTIVATION).unlink()
+            if arguments[0] in ("checkout", "checkout-index"):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return run(git, *arguments, **options)
+
+        with mock.patch.object(Git, "run", full_disk_for_files):
+            self.assertExpectedInline(
+                str(self.apply()),
+                """\
+error: The disk that holds DIR/pytorch is full. Undoing what was begun did not work either: The disk that holds DIR/pytorch is full.
+  next: Mend that; then run `mpskit revert`, which puts everything back.
+exit code 1
+""",
+            )
+        self.assertFalse((self.root / ACTIVATION).exists())
+        self.assertExpectedInline(
+            str(self.mpskit("revert", self.root)),
+            """\
+an interrupted `mpskit apply` was undone first
+nothing is applied: nothing to do
+exit code 0
+""",
+        )
+        self.assertEqual(Snapshot.take(self.root).without_stat_cache(), before)
 
 
 class InterruptTest(CheckoutTestCase):

@@ -143,6 +143,7 @@ aten/src/ATen/native/mps/kernels/LogSoftmax.h
 aten/src/ATen/native/mps/kernels/LogSoftmax.metal
 aten/src/ATen/native/mps/operations/LogSoftmax.mm
 aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h
+test/test_mps_log_softmax.py
 aten/src/ATen/native/mps/operations/Activation.mm""",
         )
         for patch in patch_set.patches:

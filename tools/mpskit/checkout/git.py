@@ -250,7 +250,9 @@ def _batch_objects(output: bytes) -> Iterator[bytes]:
         position = header_end + 1 + size + 1
 
 
-_DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
+_DISK_FULL = re.compile(
+    r"No space left on device|Disk quota exceeded|Out of diskspace", re.IGNORECASE
+)
 _NO_PERMISSION = re.compile(r"Read-only file system|Permission denied|insufficient permission")
 _LOCKED = re.compile(r"Unable to create '(?P<lock>[^']+\.lock)': File exists")
 _NOT_OWNED = re.compile(r"detected dubious ownership")

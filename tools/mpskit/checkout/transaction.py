@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mpskit.checkout.checkout import Checkout, Head
-from mpskit.checkout.git import Entry, RefChange, disk_errors_explained, index_information
+from mpskit.checkout.git import (
+    Entry,
+    RefChange,
+    disk_errors_explained,
+    explain_os_error,
+    index_information,
+)
 from mpskit.checkout.lock import exclusive
 from mpskit.errors import MpskitError
 
@@ -95,11 +101,21 @@ class Transaction:
             if move.before != move.after:
                 self._switch(move.after)
             self.git.change_refs((ref for ref in move.refs if ref.new is None), move.reason)
-        except BaseException:
-            self._undo(move)
-            self.journal.unlink(missing_ok=True)
+        except BaseException as failure:
+            self._undo_at_once(move, failure)
             raise
         self.journal.unlink()
+
+    def _undo_at_once(self, move: Move, failure: BaseException) -> None:
+        try:
+            self._undo(move)
+        except (MpskitError, OSError) as trouble:
+            said = [_sentence(error, self.checkout.root) for error in (failure, trouble)]
+            raise MpskitError(
+                f"{said[0]} Undoing what was begun did not work either: {said[1]}",
+                hint="Mend that; then run `mpskit revert`, which puts everything back.",
+            ) from failure
+        self.journal.unlink(missing_ok=True)
 
     def _switch(self, head: Head) -> None:
         """Check ``head`` out: only paths that differ change, others keep what the user did."""
@@ -109,9 +125,10 @@ class Transaction:
         self.git.run("checkout", "--quiet", "--no-overwrite-ignore", *where, "--")
 
     def _recover(self) -> Recovery | None:
+        # Of a journal whose writing was cut short nothing has been acted on.
+        _draft(self.journal).unlink(missing_ok=True)
         move = interrupted_move(self.checkout)
         if move is None:
-            self.journal.unlink(missing_ok=True)
             return None
         recovery = self._put_right(move)
         self.journal.unlink()
@@ -144,7 +161,9 @@ class Transaction:
         kept, rewrite = self._take_back_files(paths, before, move)
         self._restore_index(paths, before)
         if rewrite:
-            self.git.run("checkout-index", "-f", "-u", "--", *rewrite)
+            # No `-u`: on a full disk there is no room to write the index once more.
+            self.git.run("checkout-index", "-f", "--", *rewrite)
+            self.git.answer("update-index", "-q", "--refresh")
         self._restore_head(move)
         self.git.change_refs(
             [
@@ -238,7 +257,7 @@ def _journal(checkout: Checkout) -> Path:
 
 
 def _write_atomically(path: Path, text: str) -> None:
-    draft = path.with_suffix(".new")
+    draft = _draft(path)
     try:
         with draft.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -248,6 +267,18 @@ def _write_atomically(path: Path, text: str) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def _draft(path: Path) -> Path:
+    return path.with_suffix(".new")
+
+
+def _sentence(error: BaseException, directory: Path) -> str:
+    if isinstance(error, OSError):
+        error = explain_os_error(error, directory) or error
+    if isinstance(error, MpskitError):
+        return error.message
+    return "Interrupted." if isinstance(error, KeyboardInterrupt) else f"{error}."
 
 
 def _remove_with_empty_parents(root: Path, path: str) -> None:
