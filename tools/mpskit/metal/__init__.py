@@ -19,8 +19,7 @@ from mpskit.metal.errors import CompileError, Diagnostic, LaunchError
 from mpskit.metal.frontend.preprocess import embed_includes
 
 if TYPE_CHECKING:
-    from mpskit.metal import mps
-    from mpskit.metal.cpu import library as cpu
+    from mpskit.metal import launching, mps
 
 __all__ = ["BACKENDS", "CompileError", "Diagnostic", "LaunchError", "compile_shader"]
 
@@ -34,7 +33,7 @@ def compile_shader(
     backend: str = "cpu",
     include_dirs: Sequence[str | Path] = (),
     metal_version: int = DEFAULT_METAL_VERSION,
-) -> cpu.Library | mps.Library:
+) -> launching.Library | mps.Library:
     """Compiles Metal source and returns its kernels, each as an attribute to be called.
 
     Args:

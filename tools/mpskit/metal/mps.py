@@ -34,7 +34,7 @@ class Kernel:
         group_size: Extent = None,
         arg_casts: ArgCasts = None,
     ) -> None:
-        """As `mpskit.metal.cpu.library.Kernel`; returns when the kernel is in the stream."""
+        """As `mpskit.metal.launching.Kernel`; returns when the kernel is in the stream."""
         raw = {i: "uint8" for i, arg in enumerate(args) if isinstance(arg, bytes)}
         if raw:
             if isinstance(arg_casts, str):

@@ -3,34 +3,12 @@
 // side is compiled without any, so that no host name can hide or shadow a Metal one.
 #pragma once
 
+#include "thread.h"
+
 namespace mpskit::abi {
 
-constexpr unsigned simd_width = 32;
 // Bytes a lane can give to a simdgroup operation; the largest operand is a 4-vector of 64-bit.
 constexpr unsigned lane_slot = 32;
-
-// What fills memory whose value Metal leaves undefined: NaN in every floating type, -1 in integers.
-constexpr unsigned char poison = 0xFF;
-
-struct Uint3 {
-  unsigned x, y, z;
-};
-
-// Where one thread of a dispatch stands. Names are those of MSL's kernel attributes.
-struct Thread {
-  Uint3 thread_position_in_grid;
-  Uint3 thread_position_in_threadgroup;
-  Uint3 threadgroup_position_in_grid;
-  Uint3 threads_per_grid;
-  Uint3 threadgroups_per_grid;
-  Uint3 threads_per_threadgroup; // of this threadgroup: smaller at a ragged edge of the grid
-  Uint3 dispatch_threads_per_threadgroup; // as dispatched
-  unsigned thread_index_in_threadgroup;
-  unsigned thread_index_in_simdgroup;
-  unsigned simdgroup_index_in_threadgroup;
-  unsigned simdgroups_per_threadgroup;
-  unsigned dispatch_simdgroups_per_threadgroup;
-};
 
 // What the lanes that took part in one simdgroup operation gave.
 struct Lanes {
@@ -63,18 +41,13 @@ struct Runtime {
 };
 
 enum class ParameterKind : unsigned { buffer, threadgroup, builtin };
-enum class ScalarKind : unsigned { other, boolean, signed_integer, unsigned_integer, floating };
 
 // One buffer or threadgroup parameter, as the host must fill it.
 struct Parameter {
   const char* name;
   ParameterKind kind;
   unsigned index; // of [[buffer(n)]] or [[threadgroup(n)]]
-  unsigned size; // bytes of the pointee, 0 for void
-  unsigned alignment;
-  ScalarKind scalar; // of the pointee, or of its elements when it is a vector
-  bool reference; // T& holds one T, T* any number
-  bool constant; // the kernel may not write through it
+  Pointee pointee;
 };
 
 using Entry = void (*)(const Thread&, void* const* buffers, void* const* threadgroup_buffers);

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mpskit.metal.codegen.emit import (
+    ENTRY_POINTS,
+    erased_program,
+    function_of,
+    swizzle_macros,
+)
 from mpskit.metal.frontend.erase import Eraser, ThreadgroupVariable
 from mpskit.metal.frontend.kernels import Kernel, Parameter
 from mpskit.metal.frontend.structure import Program
@@ -47,32 +53,15 @@ MPSKIT_EXPORT void {bind}(const mpskit::abi::Runtime* runtime) {{
 
 
 def translation_unit(program: Program, kernels: Sequence[Kernel]) -> str:
-    """C++ for the cpu backend.
-
-    Behind each explicit instantiation, in its scope, stands a constant that holds the kernel's
-    address; the entry points at the end use these.
-    """
+    """C++ for the cpu backend: every kernel's entry point behind the erased program."""
     eraser = Eraser(program, _declare_threadgroup_variables, _mark_collective_call)
-    behind = {
-        number: (kernel.instantiation.whole.end - 1, f"\x00{number}\x00")
-        for number, kernel in enumerate(kernels)
-        if kernel.instantiation
-    }
-    body = eraser.erase(behind.values())
-    for number, kernel in enumerate(kernels):
-        if kernel.instantiation:
-            parameters = eraser.text_of(kernel.instantiation.parameters)
-            expression = kernel.expression.replace("{parameters}", parameters)
-            expression = " ".join(expression.split())
-            body = body.replace(
-                f"\x00{number}\x00", f" static constexpr auto {_pointer(number)} = {expression};"
-            )
-    preamble = _PREAMBLE.format(swizzles=swizzle_macros(program.swizzles))
-    return "\n".join([preamble, body, _entries(kernels)])
-
-
-def _pointer(number: int) -> str:
-    return f"mpskit_kernel_{number}"
+    return "\n".join(
+        [
+            _PREAMBLE.format(swizzles=swizzle_macros(program.swizzles)),
+            erased_program(program, kernels, eraser),
+            _entries(kernels),
+        ]
+    )
 
 
 def _declare_threadgroup_variables(kind: str, variables: Sequence[ThreadgroupVariable]) -> str:
@@ -88,22 +77,19 @@ def _mark_collective_call(position: int, in_kernel: bool) -> str:
 
 
 def _entries(kernels: Sequence[Kernel]) -> str:
-    parts = ['# 1 "mpskit entry points"', "namespace mpskit::cpu {\n"]
+    parts = [f'# 1 "{ENTRY_POINTS}"', "namespace mpskit::cpu {\n"]
     rows = []
     for number, kernel in enumerate(kernels):
-        if kernel.instantiation:
-            function = "::".join(("", *kernel.instantiation.scope, _pointer(number)))
-        else:
-            function = kernel.expression
         bound = [(i, p) for i, p in enumerate(kernel.parameters) if p.kind != "builtin"]
         described = (
-            f'describe<{i}>(kernel_{number}, "{p.name}", ParameterKind::{p.kind}, {p.index}), '
+            f'{{"{p.name}", ParameterKind::{p.kind}, {p.index}, '
+            f"entry::pointee<{i}, decltype(kernel_{number})>()}}, "
             for i, p in bound
         )
         parts.append(
             _ENTRY.format(
                 number=number,
-                function=function,
+                function=function_of(number, kernel),
                 arguments=", ".join(map(_argument, kernel.parameters)),
                 parameters="".join(described),
             )
@@ -122,17 +108,3 @@ def _argument(parameter: Parameter) -> str:
     array = "buffers" if parameter.kind == "buffer" else "threadgroup_buffers"
     wrapper = "Reference" if parameter.reference else "Pointer"
     return f"{wrapper}{{{array}[{parameter.index}]}}"
-
-
-def swizzle_macros(names: set[str]) -> str:
-    """The X-macro lists from which the shim declares the swizzles that a program uses."""
-    places = {letter: i for letters in ("xyzw", "rgba") for i, letter in enumerate(letters)}
-    lines = []
-    for size in (2, 3, 4):
-        entries = [
-            f"S{len(name)}({name}, {', '.join(str(places[letter]) for letter in name)})"
-            for name in sorted(names)
-            if all(places[letter] < size for letter in name)
-        ]
-        lines.append(f"#define MPSKIT_SWIZZLES_VEC{size}(S2, S3, S4) {' '.join(entries)}")
-    return "\n".join(lines)

@@ -1,0 +1,43 @@
+"""Steps that every backend takes from an embedded source to its compiler, and back from errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from mpskit.metal import cache
+from mpskit.metal.codegen.emit import ENTRY_POINTS
+from mpskit.metal.errors import CompileError, Diagnostic
+from mpskit.metal.frontend.kernels import Kernel, read_kernels
+from mpskit.metal.frontend.preprocess import preprocess
+from mpskit.metal.frontend.structure import Program
+from mpskit.metal.host_compiler import Compiler
+
+_PACKAGE = Path(__file__).parent.parent
+# Searched for the headers that emitted programs include.
+INCLUDE_DIRS = (_PACKAGE / "shim", _PACKAGE / "codegen")
+THREAD_HEADER = _PACKAGE / "codegen/thread.h"
+
+Emit = Callable[[Program, Sequence[Kernel]], str]
+
+
+def translate(embedded: str, compiler: Compiler, emit: Emit, *, metal_version: int) -> str:
+    """The translation unit that a backend's ``emit`` makes of a source with embedded includes."""
+    program = Program(preprocess(embedded, compiler, metal_version=metal_version))
+    return emit(program, read_kernels(program))
+
+
+@lru_cache(maxsize=1)
+def package_digest() -> str:
+    """What this package adds to every kernel library, as one hash."""
+    files = [*_PACKAGE.rglob("*.h"), *_PACKAGE.rglob("*.py")]
+    return cache.key(part for f in sorted(files) for part in (f.name, f.read_bytes()))
+
+
+def raise_users_errors(diagnostics: Sequence[Diagnostic]) -> None:
+    """Raises CompileError with those that lie in the user's files; returns when none does."""
+    ours = (str(_PACKAGE), ENTRY_POINTS)
+    theirs = [d for d in diagnostics if not d.location.file.startswith(ours)]
+    if theirs:
+        raise CompileError(theirs) from None
