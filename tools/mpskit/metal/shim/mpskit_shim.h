@@ -32,6 +32,7 @@
 #include "metal/limits.h"
 #include "metal/constants.h"
 #include "metal/array.h"
+#include "metal/uniform.h"
 #include "metal/relational.h"
 #include "metal/integer.h"
 #include "metal/math.h"
@@ -44,4 +45,6 @@
 #include "metal/quadgroup.h"
 #include "metal/simdgroup_matrix.h"
 
+#define METAL_FUNC inline
+#undef assert
 #define assert(condition) ((void)0)

@@ -1,6 +1,7 @@
 // Chooses the machine. A target header provides:
 //   MPSKIT_LIBM(name)           libm's single-precision function of that name
 //   target::exp10, rsqrt, sinpi, cospi   functions that libm lacks
+//   target::count_ones, leading_zeros, trailing_zeros   of 64 bits
 //   target::half_to_float, float_to_half, MPSKIT_HARDWARE_HALF   optional: binary16 conversions
 //   target::simd_width, poison
 //   target::gather(value)    what the active lanes gave: .active, .lane (the caller's), [lane], and

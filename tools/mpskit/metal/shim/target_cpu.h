@@ -62,6 +62,12 @@ inline float cospi(float x) {
   return static_cast<float>(__builtin_sin(pi * (0.5 - distance)));
 }
 
+// ---- bits; the argument of the last two is not 0 ----
+
+constexpr int count_ones(unsigned long bits) { return __builtin_popcountl(bits); }
+constexpr int leading_zeros(unsigned long bits) { return __builtin_clzl(bits); }
+constexpr int trailing_zeros(unsigned long bits) { return __builtin_ctzl(bits); }
+
 // ---- threads ----
 
 template <class T>

@@ -1,4 +1,4 @@
-// array<T, N> and array_ref<T>.
+// array<T, N>, an aggregate.
 #pragma once
 
 namespace metal {

@@ -1,10 +1,10 @@
 // The macros of MSL's <metal_math>, <metal_limits> and <metal_integer>.
 #pragma once
 
-#define INFINITY (__builtin_inff())
-#define NAN (__builtin_nanf(""))
-#define HUGE_VALF (__builtin_inff())
-#define HUGE_VALH (half(__builtin_inff()))
+#define INFINITY (__builtin_bit_cast(float, 0x7F800000u))
+#define NAN (__builtin_bit_cast(float, 0x7FC00000u))
+#define HUGE_VALF INFINITY
+#define HUGE_VALH (half(INFINITY))
 #define MAXFLOAT FLT_MAX
 #define MAXHALF HALF_MAX
 

@@ -6,18 +6,11 @@
 namespace metal {
 
 template <class T, int N>
-  requires mpskit::types::floating<T>
+  requires mpskit::math_element<T>
 inline T dot(vec<T, N> x, vec<T, N> y) {
   float sum = float(x[0]) * float(y[0]);
   for (int i = 1; i < N; ++i) sum += float(x[i]) * float(y[i]);
   return T(sum);
-}
-template <class T, int N>
-  requires mpskit::core::integer<T>
-inline T dot(vec<T, N> x, vec<T, N> y) {
-  T sum = T(x[0] * y[0]);
-  for (int i = 1; i < N; ++i) sum = T(sum + x[i] * y[i]);
-  return sum;
 }
 template <class X, class Y>
   requires mpskit::mixed_vectors<X, Y>
@@ -27,7 +20,7 @@ inline auto dot(const X& x, const Y& y) {
 }
 
 template <class T>
-  requires mpskit::types::floating<T>
+  requires mpskit::math_element<T>
 inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
   return vec<T, 3>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
@@ -35,7 +28,7 @@ inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
 // Functions of vectors; each also takes what reads as one.
 #define MPSKIT_GEOMETRIC_1(name, expression)      \
   template <class T, int N>                       \
-    requires mpskit::types::floating<T>           \
+    requires mpskit::math_element<T>              \
   inline auto name(vec<T, N> x) {                 \
     return expression;                            \
   }                                               \
@@ -46,7 +39,7 @@ inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
   }
 #define MPSKIT_GEOMETRIC_2(name, expression)       \
   template <class T, int N>                        \
-    requires mpskit::types::floating<T>            \
+    requires mpskit::math_element<T>               \
   inline auto name(vec<T, N> x, vec<T, N> y) {     \
     return expression;                             \
   }                                                \

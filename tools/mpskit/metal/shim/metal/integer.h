@@ -96,19 +96,19 @@ constexpr T reverse_bits(T value) {
 
 template <class T>
 constexpr T popcount(T value) {
-  return static_cast<T>(__builtin_popcountl(static_cast<unsigned_of<T>>(value)));
+  return static_cast<T>(target::count_ones(static_cast<unsigned_of<T>>(value)));
 }
 
 template <class T>
 constexpr T clz(T value) {
   const ulong bits = static_cast<unsigned_of<T>>(value);
-  return static_cast<T>(bits == 0 ? width<T> : __builtin_clzl(bits) - (64 - width<T>));
+  return static_cast<T>(bits == 0 ? width<T> : target::leading_zeros(bits) - (64 - width<T>));
 }
 
 template <class T>
 constexpr T ctz(T value) {
   const ulong bits = static_cast<unsigned_of<T>>(value);
-  return static_cast<T>(bits == 0 ? width<T> : __builtin_ctzl(bits));
+  return static_cast<T>(bits == 0 ? width<T> : target::trailing_zeros(bits));
 }
 
 constexpr ulong low_bits(uint count) { return count >= 64 ? ~0ul : (1ul << count) - 1; }

@@ -83,9 +83,9 @@ struct floating_limits {
   static constexpr T denorm_min() { return power(2 - MaxExponent + 1 - Mantissa); }
   static constexpr T epsilon() { return power(1 - Mantissa); }
   static constexpr T round_error() { return 0.5f; }
-  static constexpr T infinity() { return __builtin_inff(); }
-  static constexpr T quiet_NaN() { return __builtin_nanf(""); }
-  static constexpr T signaling_NaN() { return __builtin_nansf(""); }
+  static constexpr T infinity() { return __builtin_bit_cast(float, 0x7F800000u); }
+  static constexpr T quiet_NaN() { return __builtin_bit_cast(float, 0x7FC00000u); }
+  static constexpr T signaling_NaN() { return __builtin_bit_cast(float, 0x7FA00000u); }
 
  private:
   // 2^exponent, exactly, subnormal results included.

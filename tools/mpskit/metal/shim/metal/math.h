@@ -45,7 +45,7 @@ MPSKIT_MATH_2(divide, x / y)
 MPSKIT_MATH_2(fdim, MPSKIT_LIBM(fdim)(x, y))
 MPSKIT_MATH_2(fmod, MPSKIT_LIBM(fmod)(x, y))
 MPSKIT_MATH_2(pow, MPSKIT_LIBM(pow)(x, y))
-MPSKIT_MATH_2(powr, x < 0.0f ? __builtin_nanf("") : MPSKIT_LIBM(pow)(x, y))
+MPSKIT_MATH_2(powr, x < 0.0f ? NAN : MPSKIT_LIBM(pow)(x, y))
 MPSKIT_MATH_2(step, y < x ? 0.0f : 1.0f)
 // A NaN gives way to the other argument.
 MPSKIT_MATH_2(fmin, x < y || y != y ? x : y)
@@ -151,7 +151,7 @@ MPSKIT_VECTOR_TWO_RESULTS(sincos)
 
 inline float nextafter(float x, float y) { return MPSKIT_LIBM(nextafter)(x, y); }
 inline half nextafter(half x, half y) {
-  if (x != x || y != y) return half(__builtin_nanf(""));
+  if (x != x || y != y) return half(NAN);
   if (x == y) return y;
   if (x == 0) return half::from_bits(ushort(signbit(y) ? 0x8001 : 1));
   const bool away_from_zero = (x < y) == (x > 0);

@@ -3,6 +3,14 @@
 
 #include "overloads.h"
 
+namespace mpskit {
+
+// The magnitude of a float as an integer, which orders as the floats do: infinity, then NaNs.
+constexpr uint magnitude_bits(float x) { return __builtin_bit_cast(uint, x) & 0x7FFFFFFFu; }
+inline constexpr uint infinity_bits = 0x7F800000u;
+
+} // namespace mpskit
+
 namespace metal {
 
 #define MPSKIT_RELATIONAL_1(name, expression)               \
@@ -18,8 +26,8 @@ namespace metal {
   MPSKIT_VECTOR_2(name, mpskit::types::floating)
 
 MPSKIT_RELATIONAL_1(isnan, x != x)
-MPSKIT_RELATIONAL_1(isinf, __builtin_fabsf(x) == __builtin_inff())
-MPSKIT_RELATIONAL_1(isfinite, __builtin_fabsf(x) < __builtin_inff())
+MPSKIT_RELATIONAL_1(isinf, mpskit::magnitude_bits(x) == mpskit::infinity_bits)
+MPSKIT_RELATIONAL_1(isfinite, mpskit::magnitude_bits(x) < mpskit::infinity_bits)
 MPSKIT_RELATIONAL_1(signbit, (__builtin_bit_cast(uint, x) >> 31) != 0)
 MPSKIT_RELATIONAL_2(isordered, x == x && y == y)
 MPSKIT_RELATIONAL_2(isunordered, x != x || y != y)
@@ -27,9 +35,10 @@ MPSKIT_RELATIONAL_2(isunordered, x != x || y != y)
 #undef MPSKIT_RELATIONAL_2
 
 // Normal is a property of the format: 2^-20 is subnormal as a half.
-#define MPSKIT_ISNORMAL(T)                                                               \
-  constexpr bool isnormal(T x) {                                                         \
-    return isfinite(x) && __builtin_fabsf(float(x)) >= float(numeric_limits<T>::min());  \
+#define MPSKIT_ISNORMAL(T)                                                              \
+  constexpr bool isnormal(T x) {                                                        \
+    const uint smallest = mpskit::magnitude_bits(float(numeric_limits<T>::min()));      \
+    return isfinite(x) && mpskit::magnitude_bits(float(x)) >= smallest;                 \
   }
 MPSKIT_ISNORMAL(float)
 MPSKIT_ISNORMAL(half)

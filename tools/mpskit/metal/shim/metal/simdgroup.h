@@ -92,7 +92,7 @@ template <class Group, class T>
 inline T broadcast_first(const T& value) {
   const auto lanes = target::gather(value);
   const unsigned mask = Group::around(lanes.lane).mask(lanes.active);
-  return lanes[unsigned(__builtin_ctz(mask))];
+  return lanes[unsigned(target::trailing_zeros(mask))];
 }
 
 // ---- combining values ----
@@ -194,7 +194,7 @@ inline T scan(const T& value, bool inclusive) {
   T result = identity_of<Op, T>();
   for (unsigned rest = (extent.mask(lanes.active) >> extent.first) & below; rest != 0;
        rest &= rest - 1)
-    result = Op::combine(result, lanes[extent.first + unsigned(__builtin_ctz(rest))]);
+    result = Op::combine(result, lanes[extent.first + unsigned(target::trailing_zeros(rest))]);
   return result;
 }
 
@@ -223,7 +223,7 @@ inline Vote vote(bool aye) {
 template <class Group>
 inline bool is_first() {
   const Vote present = vote<Group>(true);
-  return unsigned(__builtin_ctz(present.active)) == present.own;
+  return unsigned(target::trailing_zeros(present.active)) == present.own;
 }
 
 } // namespace mpskit::simdgroup

@@ -26,7 +26,7 @@ inline unsigned own_lane() { return target::gather<unsigned char>(0).lane; }
 
 namespace metal {
 
-template <class T, int Columns, int Rows>
+template <class T, int Columns, int Rows = Columns>
 struct simdgroup_matrix {
   static_assert(Columns == 8 && Rows == 8, "MSL has 8x8 simdgroup matrices only");
   static_assert(mpskit::types::floating<T>);
@@ -50,7 +50,7 @@ using simdgroup_float8x8 = simdgroup_matrix<float, 8, 8>;
 using simdgroup_half8x8 = simdgroup_matrix<half, 8, 8>;
 using simdgroup_bfloat8x8 = simdgroup_matrix<bfloat, 8, 8>;
 
-template <class T, int C, int R>
+template <class T, int C, int R = C>
 inline simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T value) {
   simdgroup_matrix<T, C, R> result;
   result.elements = vec<T, 2>(value);

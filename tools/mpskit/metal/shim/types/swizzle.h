@@ -7,6 +7,14 @@ namespace mpskit::types {
 template <class T, int N>
 struct vec;
 
+// Room for the components ahead of one.
+template <class T, int Count>
+struct skip {
+  T components[Count];
+};
+template <class T>
+struct skip<T, 0> {};
+
 // The vector's components, and the swizzle's own by name, as `auto p = v.zw; p.x` needs.
 template <class T, int N, int... I>
 struct swizzle_storage;
@@ -15,10 +23,12 @@ struct swizzle_storage<T, N, X, Y> {
   union {
     T components[N];
     struct {
-      T before_x[X], x;
+      [[no_unique_address]] skip<T, X> before_x;
+      T x;
     };
     struct {
-      T before_y[Y], y;
+      [[no_unique_address]] skip<T, Y> before_y;
+      T y;
     };
   };
 };
@@ -27,13 +37,16 @@ struct swizzle_storage<T, N, X, Y, Z> {
   union {
     T components[N];
     struct {
-      T before_x[X], x;
+      [[no_unique_address]] skip<T, X> before_x;
+      T x;
     };
     struct {
-      T before_y[Y], y;
+      [[no_unique_address]] skip<T, Y> before_y;
+      T y;
     };
     struct {
-      T before_z[Z], z;
+      [[no_unique_address]] skip<T, Z> before_z;
+      T z;
     };
   };
 };
@@ -42,16 +55,20 @@ struct swizzle_storage<T, N, X, Y, Z, W> {
   union {
     T components[N];
     struct {
-      T before_x[X], x;
+      [[no_unique_address]] skip<T, X> before_x;
+      T x;
     };
     struct {
-      T before_y[Y], y;
+      [[no_unique_address]] skip<T, Y> before_y;
+      T y;
     };
     struct {
-      T before_z[Z], z;
+      [[no_unique_address]] skip<T, Z> before_z;
+      T z;
     };
     struct {
-      T before_w[W], w;
+      [[no_unique_address]] skip<T, W> before_w;
+      T w;
     };
   };
 };
