@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (expected output stands as it is printed)
 """Whatever fails or dies at whichever step, nothing of the user's is lost."""
 
 from __future__ import annotations

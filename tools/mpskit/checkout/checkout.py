@@ -148,19 +148,19 @@ class Checkout:
                 hint=f"End it first, with {unfinished.how_to_end}; then run the command again.",
             )
 
-    def dirty(self, paths: Iterable[str], tree: str = "HEAD") -> list[DirtyPath]:
-        """Those of ``paths`` at which the work tree or the index is not what ``tree`` has.
+    def dirty(self, paths: Iterable[str]) -> list[DirtyPath]:
+        """Those of ``paths`` at which the work tree or the index is not what HEAD has.
 
-        An untracked or ignored file counts at a path that ``tree`` does not have.
+        An untracked or ignored file counts at a path that HEAD does not have.
         """
         wanted = list(paths)
         if not wanted:
             return []
         found = self._changes(wanted)
         found.update(self._hidden_changes(wanted))
-        in_tree = self.git.entries(tree, wanted)
+        in_head = self.git.entries("HEAD", wanted)
         for path in wanted:
-            if path not in in_tree and path not in found and os.path.lexists(self.root / path):
+            if path not in in_head and path not in found and os.path.lexists(self.root / path):
                 found[path] = "untracked"
         return [DirtyPath(path, found[path]) for path in wanted if path in found]
 

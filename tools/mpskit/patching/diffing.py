@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,7 +52,7 @@ class Difference:
 def _file_difference(line: str) -> FileDifference:
     added, deleted, path = line.split("\t", 2)
     return FileDifference(
-        os.fspath(path),
+        path,
         None if added == "-" else int(added),
         None if deleted == "-" else int(deleted),
     )
