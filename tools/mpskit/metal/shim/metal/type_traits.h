@@ -11,9 +11,6 @@ using bool_constant = integral_constant<bool, V>;
 using true_type = bool_constant<true>;
 using false_type = bool_constant<false>;
 
-template <class...>
-using void_t = void;
-
 template <bool Condition, class T = void>
 struct enable_if {};
 template <class T>
@@ -68,6 +65,10 @@ template <class T>
 struct remove_pointer<T*> : mpskit::core::identity<T> {};
 template <class T>
 struct remove_pointer<T* const> : mpskit::core::identity<T> {};
+
+// `constant T` reads `const T` once its address space is erased, so the two go together.
+template <class T>
+struct remove_addrspace : remove_const<T> {};
 
 template <class T>
 struct remove_extent : mpskit::core::identity<T> {};
@@ -152,6 +153,7 @@ MPSKIT_TRANSFORMATION(add_pointer)
 MPSKIT_TRANSFORMATION(add_lvalue_reference)
 MPSKIT_TRANSFORMATION(add_rvalue_reference)
 MPSKIT_TRANSFORMATION(remove_pointer)
+MPSKIT_TRANSFORMATION(remove_addrspace)
 MPSKIT_TRANSFORMATION(remove_extent)
 MPSKIT_TRANSFORMATION(make_scalar)
 MPSKIT_TRANSFORMATION(make_signed)
@@ -250,7 +252,6 @@ MPSKIT_QUESTION(is_compound, !is_fundamental_v<T>)
 MPSKIT_QUESTION(is_trivially_copyable, (is_vector_v<T> || __is_trivially_copyable(T)))
 MPSKIT_QUESTION(is_trivial, (is_vector_v<T> || __is_trivial(T)))
 MPSKIT_QUESTION(is_standard_layout, __is_standard_layout(T))
-MPSKIT_QUESTION(is_empty, __is_empty(T))
 MPSKIT_QUESTION(is_default_constructible, (requires { T(); }))
 MPSKIT_QUESTION(is_copy_constructible, (requires(const T& other) { T(other); }))
 #undef MPSKIT_QUESTION
