@@ -13,6 +13,13 @@ static const abi::Runtime* runtime;
 constexpr unsigned simd_width = abi::simd_width;
 constexpr unsigned char poison = abi::poison;
 
+inline void copy_bytes(void* to, const void* from, unsigned long size) {
+  __builtin_memcpy(to, from, size);
+}
+inline void fill_bytes(void* to, unsigned char value, unsigned long size) {
+  __builtin_memset(to, value, size);
+}
+
 // ---- binary16, where the processor has it ----
 
 #if defined(__FLT16_MANT_DIG__) &&  \
@@ -62,6 +69,22 @@ inline float cospi(float x) {
   return static_cast<float>(__builtin_sin(pi * (0.5 - distance)));
 }
 
+// A NaN gives way to the other argument.
+inline float fmin(float x, float y) { return x < y || y != y ? x : y; }
+inline float fmax(float x, float y) { return x > y || y != y ? x : y; }
+
+namespace fast {
+
+inline float exp(float x) { return MPSKIT_LIBM(exp)(x); }
+inline float exp2(float x) { return MPSKIT_LIBM(exp2)(x); }
+inline float log(float x) { return MPSKIT_LIBM(log)(x); }
+inline float log2(float x) { return MPSKIT_LIBM(log2)(x); }
+inline float log10(float x) { return MPSKIT_LIBM(log10)(x); }
+inline float sin(float x) { return MPSKIT_LIBM(sin)(x); }
+inline float cos(float x) { return MPSKIT_LIBM(cos)(x); }
+
+} // namespace fast
+
 // ---- bits; the argument of the last two is not 0 ----
 
 constexpr int count_ones(unsigned long bits) { return __builtin_popcountl(bits); }
@@ -74,11 +97,18 @@ template <class T>
 struct Gathered : abi::Lanes {
   T operator[](unsigned source) const {
     T value;
-    __builtin_memcpy(
-        static_cast<void*>(&value),
-        static_cast<const char*>(values) + source * sizeof(T),
-        sizeof value);
+    copy_bytes(&value, static_cast<const char*>(values) + source * sizeof(T), sizeof value);
     return value;
+  }
+
+  // The same in every lane of a simdgroup, and so left to the first of them.
+  template <unsigned Width, class F>
+  T butterfly(unsigned members, const T& identity, F combine) const {
+    const auto combined = [&] { return combine_lanes<Width>(members, identity, combine); };
+    if constexpr (Width == simd_width)
+      return once(combined);
+    else
+      return combined();
   }
 
   // compute(), the same in every lane and so left to the first of them.
@@ -88,13 +118,27 @@ struct Gathered : abi::Lanes {
     static_assert(sizeof(R) <= abi::lane_slot);
     if (*has_shared) {
       R result;
-      __builtin_memcpy(static_cast<void*>(&result), shared, sizeof result);
+      copy_bytes(&result, shared, sizeof result);
       return result;
     }
     const R result = compute();
-    __builtin_memcpy(shared, static_cast<const void*>(&result), sizeof result);
+    copy_bytes(shared, &result, sizeof result);
     *has_shared = true;
     return result;
+  }
+
+ private:
+  template <unsigned Width, class F>
+  T combine_lanes(unsigned members, const T& identity, F combine) const {
+    const unsigned first = lane / Width * Width;
+    T values[Width];
+    for (unsigned i = 0; i < Width; ++i) values[i] = (*this)[first + i];
+    if (members != ~0u)
+      for (unsigned i = 0; i < Width; ++i)
+        if (!(members >> (first + i) & 1u)) values[i] = identity;
+    for (unsigned distance = Width / 2; distance > 0; distance /= 2)
+      for (unsigned i = 0; i < distance; ++i) values[i] = combine(values[i], values[i + distance]);
+    return values[0];
   }
 };
 
@@ -102,6 +146,24 @@ template <class T>
 inline Gathered<T> gather(const T& value) {
   static_assert(sizeof(T) <= abi::lane_slot);
   return {runtime->simd_gather(&value, sizeof value)};
+}
+
+inline unsigned lane() { return gather<unsigned char>(0).lane; }
+
+struct Ballot {
+  unsigned ayes;
+  unsigned active;
+  unsigned lane;
+};
+
+inline Ballot ballot(bool aye) {
+  const auto lanes = gather(static_cast<unsigned char>(aye));
+  const unsigned ayes = lanes.once([&] {
+    unsigned bits = 0;
+    for (unsigned i = 0; i < simd_width; ++i) bits |= unsigned(lanes[i] & 1u) << i;
+    return bits & lanes.active;
+  });
+  return {ayes, lanes.active, lanes.lane};
 }
 
 inline void simdgroup_barrier(unsigned flags) { runtime->simdgroup_barrier(flags); }

@@ -11,7 +11,7 @@ constexpr To reinterpret_bytes(const From& from) {
     return __builtin_bit_cast(To, from);
   } else {
     To to;
-    __builtin_memcpy(static_cast<void*>(&to), static_cast<const void*>(&from), sizeof to);
+    target::copy_bytes(&to, &from, sizeof to);
     return to;
   }
 }

@@ -47,9 +47,8 @@ MPSKIT_MATH_2(fmod, MPSKIT_LIBM(fmod)(x, y))
 MPSKIT_MATH_2(pow, MPSKIT_LIBM(pow)(x, y))
 MPSKIT_MATH_2(powr, x < 0.0f ? NAN : MPSKIT_LIBM(pow)(x, y))
 MPSKIT_MATH_2(step, y < x ? 0.0f : 1.0f)
-// A NaN gives way to the other argument.
-MPSKIT_MATH_2(fmin, x < y || y != y ? x : y)
-MPSKIT_MATH_2(fmax, x > y || y != y ? x : y)
+MPSKIT_MATH_2(fmin, mpskit::target::fmin(x, y))
+MPSKIT_MATH_2(fmax, mpskit::target::fmax(x, y))
 MPSKIT_SCALAR_MATH_2(min, fmin(x, y))
 MPSKIT_SCALAR_MATH_2(max, fmax(x, y))
 
@@ -161,23 +160,29 @@ MPSKIT_VECTOR_2(nextafter, mpskit::math_element)
 
 // ---- the same functions under their accuracy's name ----
 
+#define MPSKIT_FOR_EACH_FAST(use)  \
+  use(exp) use(exp2) use(log) use(log2) use(log10) use(sin) use(cos)
 #define MPSKIT_FOR_EACH_MATH(use)                                                               \
   use(abs) use(acos) use(acosh) use(asin) use(asinh) use(atan) use(atan2) use(atanh) use(ceil)  \
-  use(clamp) use(copysign) use(cos) use(cosh) use(cospi) use(divide) use(exp) use(exp10)        \
-  use(exp2) use(fabs) use(fdim) use(floor) use(fma) use(fmax) use(fmax3) use(fmedian3)          \
-  use(fmin) use(fmin3) use(fmod) use(fract) use(frexp) use(ilogb) use(ldexp) use(log)           \
-  use(log10) use(log2) use(max) use(max3) use(median3) use(min) use(min3) use(mix) use(modf)    \
-  use(nextafter) use(pow) use(powr) use(rint) use(round) use(rsqrt) use(saturate) use(sign)     \
-  use(sin) use(sincos) use(sinh) use(sinpi) use(smoothstep) use(sqrt) use(step) use(tan)        \
-  use(tanh) use(tanpi) use(trunc)
+  use(clamp) use(copysign) use(cosh) use(cospi) use(divide) use(exp10) use(fabs) use(fdim)      \
+  use(floor) use(fma) use(fmax) use(fmax3) use(fmedian3) use(fmin) use(fmin3) use(fmod)         \
+  use(fract) use(frexp) use(ilogb) use(ldexp) use(max) use(max3) use(median3) use(min)          \
+  use(min3) use(mix) use(modf) use(nextafter) use(pow) use(powr) use(rint) use(round)           \
+  use(rsqrt) use(saturate) use(sign) use(sincos) use(sinh) use(sinpi) use(smoothstep)           \
+  use(sqrt) use(step) use(tan) use(tanh) use(tanpi) use(trunc)
 #define MPSKIT_USE(name) using metal::name;
+#define MPSKIT_FAST(name) MPSKIT_MATH_1(name, mpskit::target::fast::name(x))
 namespace precise {
 MPSKIT_FOR_EACH_MATH(MPSKIT_USE)
+MPSKIT_FOR_EACH_FAST(MPSKIT_USE)
 } // namespace precise
 namespace fast {
 MPSKIT_FOR_EACH_MATH(MPSKIT_USE)
+MPSKIT_FOR_EACH_FAST(MPSKIT_FAST)
 } // namespace fast
+#undef MPSKIT_FAST
 #undef MPSKIT_USE
 #undef MPSKIT_FOR_EACH_MATH
+#undef MPSKIT_FOR_EACH_FAST
 
 } // namespace metal

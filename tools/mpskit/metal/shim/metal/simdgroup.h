@@ -1,5 +1,5 @@
 // simd_* functions. Only the active lanes take part: those that reached the call. A value that MSL
-// leaves undefined, such as one shuffled from an inactive lane, is the poison of abi.h.
+// leaves undefined, such as one shuffled from an inactive lane, is the poison of thread.h.
 //
 // Order of a floating-point reduction: a butterfly, lane i with lane i ^ 16, then 8, 4, 2, 1, an
 // inactive lane standing for the identity. Prefix operations go from the first lane to the last.
@@ -31,28 +31,20 @@ struct Extent {
   }
 };
 
-// The two kinds of group. alike(lanes, compute) is what all lanes of a group compute.
+// The two kinds of group.
 struct Simdgroup {
   static constexpr unsigned width = target::simd_width;
   static Extent around(unsigned) { return {0, width}; }
-  template <class Lanes, class F>
-  static auto alike(const Lanes& lanes, F compute) {
-    return lanes.once(compute);
-  }
 };
 struct Quadgroup {
   static constexpr unsigned width = 4;
   static Extent around(unsigned lane) { return {lane & ~3u, width}; }
-  template <class Lanes, class F>
-  static auto alike(const Lanes&, F compute) {
-    return compute();
-  }
 };
 
 template <class T>
 inline T poison() {
   T result;
-  __builtin_memset(static_cast<void*>(&result), target::poison, sizeof result);
+  target::fill_bytes(&result, target::poison, sizeof result);
   return result;
 }
 
@@ -65,7 +57,8 @@ inline T shuffle(const T& value, F source) {
   const Extent extent = Group::around(lanes.lane);
   const unsigned from = source(lanes.lane - extent.first);
   const bool readable = from < extent.width && (lanes.active >> (extent.first + from) & 1u);
-  return readable ? lanes[extent.first + from] : poison<T>();
+  const T moved = lanes[readable ? extent.first + from : lanes.lane];
+  return readable ? moved : poison<T>();
 }
 
 template <class T>
@@ -83,8 +76,8 @@ inline T shuffle_and_fill(const T& data, const T& fill, uint modulo, F source) {
   const int from = source(int(own - vector));
   const bool filled = from < 0 || from >= int(modulo);
   const unsigned lane = extent.first + vector + unsigned(from + int(modulo)) % modulo;
-  if (!(lanes.active >> lane & 1u)) return poison<T>();
   const Filled<T> pair = lanes[lane];
+  if (!(lanes.active >> lane & 1u)) return poison<T>();
   return filled ? pair.fill : pair.data;
 }
 
@@ -161,27 +154,13 @@ inline T identity_of() {
   return T(Op::template identity<typename types::vector_shape<T>::element>);
 }
 
-template <class Op, unsigned Width, class Lanes>
-inline auto combine_lanes(const Lanes& lanes, unsigned first, unsigned mask) {
-  using T = core::remove_cvref_t<decltype(lanes[0])>;
-  constexpr unsigned every = Width >= 32 ? ~0u : (1u << Width) - 1;
-  T values[Width];
-  for (unsigned i = 0; i < Width; ++i) values[i] = lanes[first + i];
-  if (mask != every)
-    for (unsigned i = 0; i < Width; ++i)
-      if (!(mask >> i & 1u)) values[i] = identity_of<Op, T>();
-  for (unsigned half = Width / 2; half > 0; half /= 2)
-    for (unsigned i = 0; i < half; ++i) values[i] = Op::combine(values[i], values[i + half]);
-  return values[0];
-}
-
 template <class Group, class Op, class T>
 inline T reduce(const T& value) {
   const auto lanes = target::gather(value);
-  const Extent extent = Group::around(lanes.lane);
-  const unsigned mask = extent.mask(lanes.active) >> extent.first;
-  return Group::alike(
-      lanes, [&] { return combine_lanes<Op, Group::width>(lanes, extent.first, mask); });
+  return lanes.template butterfly<Group::width>(
+      Group::around(lanes.lane).mask(lanes.active),
+      identity_of<Op, T>(),
+      [](const T& a, const T& b) { return Op::combine(a, b); });
 }
 
 // Over the active lanes below the caller's, and the caller's own when inclusive.
@@ -189,12 +168,13 @@ template <class Group, class Op, class T>
 inline T scan(const T& value, bool inclusive) {
   const auto lanes = target::gather(value);
   const Extent extent = Group::around(lanes.lane);
-  const unsigned own = lanes.lane - extent.first;
-  const unsigned below = (1u << own) - 1 + (inclusive ? 1u << own : 0u);
+  const unsigned below = (1u << lanes.lane) - 1 + (inclusive ? 1u << lanes.lane : 0u);
+  const unsigned members = extent.mask(lanes.active) & below;
   T result = identity_of<Op, T>();
-  for (unsigned rest = (extent.mask(lanes.active) >> extent.first) & below; rest != 0;
-       rest &= rest - 1)
-    result = Op::combine(result, lanes[extent.first + unsigned(target::trailing_zeros(rest))]);
+  for (unsigned i = 0; i < Group::width; ++i) {
+    const T other = lanes[extent.first + i];
+    if (members >> (extent.first + i) & 1u) result = Op::combine(result, other);
+  }
   return result;
 }
 
@@ -208,16 +188,12 @@ struct Vote {
 
 template <class Group>
 inline Vote vote(bool aye) {
-  const auto lanes = target::gather(static_cast<unsigned char>(aye));
-  const Extent extent = Group::around(lanes.lane);
-  const unsigned active = extent.mask(lanes.active) >> extent.first;
-  const unsigned ayes = Group::alike(lanes, [&] {
-    unsigned bits = 0;
-    for (unsigned i = 0; i < Group::width; ++i)
-      bits |= unsigned(lanes[extent.first + i] & 1u) << i;
-    return bits & active;
-  });
-  return {ayes, active, lanes.lane - extent.first};
+  const target::Ballot ballot = target::ballot(aye);
+  const Extent extent = Group::around(ballot.lane);
+  return {
+      extent.mask(ballot.ayes) >> extent.first,
+      extent.mask(ballot.active) >> extent.first,
+      ballot.lane - extent.first};
 }
 
 template <class Group>

@@ -20,8 +20,6 @@ struct Fragment {
   }
 };
 
-inline unsigned own_lane() { return target::gather<unsigned char>(0).lane; }
-
 } // namespace mpskit::simdgroup
 
 namespace metal {
@@ -37,7 +35,7 @@ struct simdgroup_matrix {
   simdgroup_matrix() = default;
   // A diagonal matrix.
   explicit simdgroup_matrix(T diagonal) {
-    const auto at = mpskit::simdgroup::Fragment::of(mpskit::simdgroup::own_lane());
+    const auto at = mpskit::simdgroup::Fragment::of(mpskit::target::lane());
     elements = storage_type(
         at.row == at.column ? diagonal : T(0), at.row == at.column + 1 ? diagonal : T(0));
   }
@@ -68,7 +66,7 @@ struct Place {
   long step;
 
   Place(T* source, ulong elements_per_row, metal::ulong2 origin, bool transposed) {
-    const Fragment at = Fragment::of(own_lane());
+    const Fragment at = Fragment::of(target::lane());
     const ulong x = origin.x + (transposed ? at.row : at.column);
     const ulong y = origin.y + (transposed ? at.column : at.row);
     first = source + y * elements_per_row + x;

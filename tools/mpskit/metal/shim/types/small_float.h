@@ -49,6 +49,9 @@ struct brain16 {
     return __builtin_bit_cast(float, static_cast<unsigned>(bits) << 16);
   }
   static constexpr unsigned short from_float(float value) {
+#ifdef MPSKIT_HARDWARE_BFLOAT
+    if (!__builtin_is_constant_evaluated()) return target::float_to_bfloat(value);
+#endif
     const unsigned bits = __builtin_bit_cast(unsigned, value);
     const unsigned rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
     const unsigned quiet = bits >> 16 | 0x40u;
