@@ -39,9 +39,13 @@ class Definition:
         name: of the OpInfo entries.
         function: in native_functions.yaml, as a patch's ``expects`` names it.
         upstream: PyTorch's OpInfo entries.
-        ours: our entries, each a group of samples named by its ``variant_test_name``.
+        ours: our entries, each a group of samples named by its ``variant_test_name``. Two have
+            tests of their own: ``one_shape``, every layout of one shape, and ``forced``, what to
+            force branches on.
         reference: a sample's result in float64 on the CPU, computed without the op.
         tolerance: from sample, reference and dtype of the result, what each element may be off.
+        write_to: runs the function that the patch implements on a sample, with the ``out`` given.
+            PyTorch's public function may go by way of a temporary where ``out`` is strided.
         error_inputs: samples that the kernels' host code must refuse, for a device.
         under_test: makes the context in which the kernels stand in for the op; takes ``backend``,
             ``patch_dir`` and a forcing's options. Its ``launches`` counts by host name.
@@ -54,6 +58,7 @@ class Definition:
     ours: tuple[OpInfo, ...]
     reference: Callable[[SampleInput], Tensor]
     tolerance: Callable[[SampleInput, Tensor, torch.dtype], Tensor]
+    write_to: Callable[[SampleInput, Tensor], Tensor]
     error_inputs: Callable[[str], Iterable[ErrorInput]]
     under_test: Callable[..., Any]
     forcings: tuple[Forcing, ...] = field(default=())

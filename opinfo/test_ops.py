@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -94,24 +95,27 @@ class TestOut(OpTestCase):
             shape = tuple(definition_of(op).reference(sample).shape)
             for layout in (layout for layout in LAYOUTS if fits(layout, shape)):
                 guarded = Guarded(layout, shape, dtype=dtype, device=sample.input.device)
-                self._check_out(op, sample, guarded.tensor, f"out {layout.__name__}")
+                write_to = partial(definition_of(op).write_to, out=guarded.tensor)
+                self.check_sample(op, sample, call=write_to, notes=f"out {layout.__name__}")
                 damaged = guarded.damaged()
-                self.assertEqual(damaged, 0, f"{describe(sample)}: written beside out, {layout}")
+                self.assertEqual(
+                    damaged, 0, f"{describe(sample)}: written beside out, {layout.__name__}"
+                )
 
     @ops(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_wrong_size_is_resized(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for sample in op.sample_inputs(device, dtype):
             shape = definition_of(op).reference(sample).shape
             nothing = torch.empty(0, dtype=dtype, device=device)
-            self._check_out(op, sample, nothing, "out of no elements")
+            self._check_resized(op, sample, nothing, "out of no elements")
             larger = torch.empty((*shape, 2), dtype=dtype, device=device)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                self._check_out(op, sample, larger, "out too large")
+                self._check_resized(op, sample, larger, "out too large")
             if larger.numel() and shape.numel():
                 self.assertIn("An output with one or more elements was resized", str(caught[0]))
 
-    def _check_out(self, op: OpInfo, sample: SampleInput, out: Tensor, notes: str) -> None:
+    def _check_resized(self, op: OpInfo, sample: SampleInput, out: Tensor, notes: str) -> None:
         def call(sample: SampleInput) -> Tensor:
             result: Tensor = op(sample.input, *sample.args, **sample.kwargs, out=out)
             return result

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import torch
+from torch import Tensor
 from torch.testing._internal.common_dtype import floating_types_and
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -13,7 +15,7 @@ from opinfo.definition import MPS_FLOATING_DTYPES, Definition
 from opinfo.definitions.log_softmax import large_index, layouts, reported, rows
 from opinfo.definitions.log_softmax.errors import error_inputs
 from opinfo.definitions.log_softmax.forcings import FORCINGS
-from opinfo.definitions.log_softmax.reference import reference, tolerance
+from opinfo.definitions.log_softmax.reference import reference, row_dim, tolerance
 
 
 def _entry(variant: str, samples: Callable[..., Iterator[SampleInput]]) -> OpInfo:
@@ -23,6 +25,11 @@ def _entry(variant: str, samples: Callable[..., Iterator[SampleInput]]) -> OpInf
         dtypes=floating_types_and(*MPS_FLOATING_DTYPES),
         sample_inputs_func=samples,
     )
+
+
+def _write_to(sample: SampleInput, out: Tensor) -> Tensor:
+    result: Tensor = torch.ops.aten._log_softmax.out(sample.input, row_dim(sample), False, out=out)
+    return result
 
 
 LOG_SOFTMAX = Definition(
@@ -46,6 +53,7 @@ LOG_SOFTMAX = Definition(
     ),
     reference=reference,
     tolerance=tolerance,
+    write_to=_write_to,
     error_inputs=error_inputs,
     under_test=OpUnderTest,
     forcings=FORCINGS,
