@@ -319,7 +319,6 @@ MPSKIT_NAMES(float)
   using mpskit::types::T##3;  \
   using mpskit::types::T##4;
 #define MPSKIT_EXPORT_ALL    \
-  using mpskit::types::vec;  \
   MPSKIT_EXPORT(bool)        \
   MPSKIT_EXPORT(char)        \
   MPSKIT_EXPORT(uchar)       \
@@ -334,6 +333,7 @@ MPSKIT_NAMES(float)
   MPSKIT_EXPORT(float)
 MPSKIT_EXPORT_ALL
 namespace metal {
+using mpskit::types::vec;
 MPSKIT_EXPORT_ALL
 } // namespace metal
 #undef MPSKIT_EXPORT_ALL
