@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BACKENDS", "CompileError", "Diagnostic", "LaunchError", "compile_shader"]
 
-BACKENDS = ("cpu", "mps")
+BACKENDS = ("cpu", "cuda", "mps")
 DEFAULT_METAL_VERSION = 320
 
 
@@ -38,9 +38,10 @@ def compile_shader(
 
     Args:
         source: Metal source text, or the path of a ``.metal`` file.
-        backend: ``cpu`` (a C++ compiler on this machine) or ``mps`` (a Mac's GPU).
+        backend: ``cpu`` (a C++ compiler on this machine), ``cuda`` (an NVIDIA GPU) or ``mps`` (a
+            Mac's GPU).
         include_dirs: searched for ``#include`` before torch's own headers (``c10/metal/…``).
-        metal_version: ``__METAL_VERSION__`` on the cpu backend: 310, 320, 400, ….
+        metal_version: ``__METAL_VERSION__`` on the cpu and cuda backends: 310, 320, 400, ….
 
     Raises:
         CompileError: the source is wrong; says where.
@@ -63,9 +64,13 @@ def compile_shader(
         from mpskit.metal import mps
 
         return mps.compile_library(embedded)
-    from mpskit.metal.cpu import library
+    if backend == "cuda":
+        from mpskit.metal.cuda import library as cuda
 
-    return library.compile_library(embedded, metal_version=metal_version)
+        return cuda.compile_library(embedded, metal_version=metal_version)
+    from mpskit.metal.cpu import library as cpu
+
+    return cpu.compile_library(embedded, metal_version=metal_version)
 
 
 def _torch_headers() -> list[Path]:

@@ -10,7 +10,7 @@ from mpskit.metal.errors import CompileError, Diagnostic
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Attribute, Function, Program, Run
 
 # MSL's kernel attributes that say where a thread stands; all are fields of abi::Thread, or
-# functions of them (see entry.h).
+# functions of them (see codegen/entry.h).
 BUILTINS = frozenset(
     {
         "thread_position_in_grid",
@@ -43,13 +43,15 @@ MAX_BUFFERS = 31
 class Parameter:
     """How a kernel's parameter is filled.
 
-    ``kind`` is buffer, threadgroup or builtin. A builtin has ``builtin``, the others ``index``.
+    ``kind`` is buffer, threadgroup or builtin. A builtin has ``builtin``, the others ``index`` and
+    the address space that they point to.
     """
 
     name: str
     kind: str
     index: int = -1
     builtin: str = ""
+    space: str = ""
     reference: bool = False
 
 
@@ -205,7 +207,13 @@ def _parameter(program: Program, run: Run) -> Parameter:
     space = next((t for t in texts if t in ADDRESS_SPACES), None)
     if "*" in texts or "&" in texts:
         kind = "threadgroup" if space == "threadgroup" else "buffer"
-        return Parameter(name, kind, _bound_index(attributes, kind), reference="&" in texts)
+        return Parameter(
+            name,
+            kind,
+            _bound_index(attributes, kind),
+            space=space or "",
+            reference="&" in texts,
+        )
     for attribute in attributes:
         if attribute.name in BUILTINS:
             return Parameter(name, "builtin", builtin=attribute.name)

@@ -1,0 +1,1 @@
+"""The cuda backend: Metal kernels compiled by NVRTC, a warp of the GPU for each simdgroup."""
