@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from mpskit.metal import compile_shader
-
 HEADERS = sorted(
     header.name for header in (Path(torch.__file__).parent / "include/c10/metal").glob("*.h")
 )
@@ -16,7 +14,7 @@ HEADERS = sorted(
 
 # error.h relies on its includer for the standard library, as all Metal sources have it.
 @pytest.mark.parametrize("header", HEADERS)
-def test_each_header_compiles_on_its_own(header):
+def test_each_header_compiles_on_its_own(compile_shader, header):
     lib = compile_shader(
         f"#include <metal_stdlib>\n#include <c10/metal/{header}>\n"
         "kernel void one(device int* out) { out[0] = 1; }"
@@ -27,7 +25,7 @@ def test_each_header_compiles_on_its_own(header):
 
 
 @pytest.mark.parametrize("version", [310, 400])
-def test_all_headers_together_in_other_versions_of_metal(version):
+def test_all_headers_together_in_other_versions_of_metal(compile_shader, version):
     includes = "".join(f"#include <c10/metal/{header}>\n" for header in HEADERS)
     lib = compile_shader(
         f"#include <metal_stdlib>\n{includes}"
@@ -64,7 +62,7 @@ UNARY = {
 
 
 @pytest.fixture(scope="module")
-def elementwise():
+def elementwise(compile_shader):
     functors = "".join(
         f"struct {name}_functor {{ template <typename T> T operator()(const T x) "
         f"{{ return static_cast<T>(c10::metal::{name}(x)); }} }};\n"
@@ -153,7 +151,7 @@ DTYPES = {
 
 @pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("n", [32, 64, 256, 1024])
-def test_threadgroup_reductions(name, n):
+def test_threadgroup_reductions(compile_shader, name, n):
     if name == "long" and n in (64, 256):
         n = 1024  # sizes whose last step has inactive lanes are the next test's
     generator = torch.Generator().manual_seed(n)
@@ -166,7 +164,7 @@ def test_threadgroup_reductions(name, n):
     assert out.tolist() == [x.sum(), x.prod(), 5, x.min(), n // 2]
 
 
-def test_lanes_that_are_not_active_give_poison():
+def test_lanes_that_are_not_active_give_poison(compile_shader):
     """64-bit sums shuffle from lanes that need not be active, as reduction_utils.h itself notes.
 
     On Apple's GPUs such a lane happens to give 0, and the sum comes out right by luck.
@@ -178,7 +176,7 @@ def test_lanes_that_are_not_active_give_poison():
 
 
 @pytest.mark.parametrize("name", ["float", "half", "bfloat"])
-def test_threadgroup_reductions_propagate_nan(name):
+def test_threadgroup_reductions_propagate_nan(compile_shader, name):
     x = torch.ones(128, dtype=DTYPES[name])
     x[77] = torch.nan
     out = torch.zeros(5, dtype=x.dtype)
@@ -198,7 +196,7 @@ def test_threadgroup_reductions_propagate_nan(name):
         ("long", torch.long, "long"),
     ],
 )
-def test_atomic_add_from_many_threadgroups(name, dtype, atomic):
+def test_atomic_add_from_many_threadgroups(compile_shader, name, dtype, atomic):
     lib = compile_shader(f"""
         #include <c10/metal/atomic.h>
         #include <metal_stdlib>

@@ -8,8 +8,6 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from mpskit.metal import compile_shader
-
 HEADER = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 
@@ -29,7 +27,7 @@ PACKED_ALIGNMENT = {"packed_half3": 2, "packed_float3": 4, "packed_char3": 1, "p
 MATRIX_ALIGNMENT = {"float2x2": 8, "float3x3": 16, "float4x3": 16, "half4x4": 8}
 
 
-def test_sizes_and_alignments() -> None:
+def test_sizes_and_alignments(compile_shader) -> None:
     rows = "".join(f"out[{i}] = int2(sizeof({t}), alignof({t}));" for i, t in enumerate(SIZES))
     library = compile_shader(f"{HEADER}kernel void sizes(device int2* out) {{ {rows} }}")
     out = int_tensor(len(SIZES), 2)
@@ -116,7 +114,7 @@ VECTOR_ROWS = [
 ]
 
 
-def test_vectors_and_swizzles() -> None:
+def test_vectors_and_swizzles(compile_shader) -> None:
     out = torch.zeros(len(VECTOR_ROWS), 4)
     packed = torch.zeros(2, 3)
     points = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
@@ -169,7 +167,7 @@ SMALL_TYPES = {"half": torch.half, "bfloat": torch.bfloat16}
 
 
 @pytest.fixture(scope="module")
-def small():
+def small(compile_shader):
     return compile_shader(SMALL)
 
 
@@ -300,7 +298,7 @@ def math_kernels() -> str:
 
 
 @pytest.fixture(scope="module")
-def functions():
+def functions(compile_shader):
     return compile_shader(math_kernels())
 
 
@@ -366,7 +364,7 @@ SPECIAL = {
 }  # fmt: skip
 
 
-def test_special_values_and_common_functions() -> None:
+def test_special_values_and_common_functions(compile_shader) -> None:
     rows = "".join(f"out[{i}] = {text};\n" for i, text in enumerate(SPECIAL))
     source = f"{HEADER}kernel void special(device float* out) {{ int e; float w;\n{rows} }}"
     out = torch.zeros(len(SPECIAL))
@@ -437,7 +435,7 @@ class IntegerType:
 
 
 @pytest.fixture(scope="module")
-def integers():
+def integers(compile_shader):
     rows = "".join(f"out[{k} * n + i] = T({text});\n" for k, text in enumerate(INTEGER_FUNCTIONS))
     kernels = "".join(
         f"kernel void on_{name}(device {name}* out, constant {name}* in, constant uint& n,"
@@ -533,7 +531,7 @@ def all_of(lanes: Lanes, op: Callable[[int, int], int]) -> int:
 
 
 @pytest.fixture(scope="module")
-def simdgroups():
+def simdgroups(compile_shader):
     texts = [*MOVES, *FILLS, *REDUCTIONS]
     rows = "".join(f"out[{k} * 32 + lane] = {text};\n" for k, text in enumerate(texts))
     return compile_shader(
@@ -578,7 +576,7 @@ def check_lane(text: str, value: float, at: int | None, sign: int, active: list[
         assert value == sign * (8 + at), (text, at)
 
 
-def test_float_sums_are_a_butterfly() -> None:
+def test_float_sums_are_a_butterfly(compile_shader) -> None:
     library = compile_shader(
         HEADER
         + """kernel void total(device float* x, uint i [[thread_position_in_grid]]) {
@@ -628,7 +626,7 @@ kernel void scatter(device atomic<uint>* h, device atomic<uint>* b, device atomi
 )
 
 
-def test_atomics_across_threadgroups() -> None:
+def test_atomics_across_threadgroups(compile_shader) -> None:
     library = compile_shader(ATOMICS)
     n, f = torch.tensor([0, 0, -1, 1], dtype=torch.int), torch.zeros(1)
     bits = torch.tensor([0, 0xFFFF, 0, 0], dtype=torch.int)
@@ -653,7 +651,7 @@ def test_atomics_across_threadgroups() -> None:
 
 
 @pytest.mark.parametrize("name", ["float", "half", "bfloat"])
-def test_simdgroup_matrices(name: str) -> None:
+def test_simdgroup_matrices(compile_shader, name: str) -> None:
     library = compile_shader(
         f"""{HEADER}
         kernel void multiply(device float* d, constant {name}* a, constant {name}* b,

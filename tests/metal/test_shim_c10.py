@@ -7,8 +7,6 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from mpskit.metal import compile_shader
-
 # ---- special functions: expression, torch's function, range, largest relative error ----
 
 Reference = Callable[[torch.Tensor], torch.Tensor]
@@ -41,7 +39,7 @@ SPECIAL: dict[str, tuple[Reference, float, float, float]] = {
 }
 
 
-def test_special_functions() -> None:
+def test_special_functions(compile_shader) -> None:
     rows = "".join(
         f"x = in[{k} * n + i]; out[{k} * n + i] = {text};\n" for k, text in enumerate(SPECIAL)
     )
@@ -114,7 +112,7 @@ TYPES = {
 
 
 @pytest.fixture(scope="module")
-def reductions():
+def reductions(compile_shader):
     return compile_shader(REDUCTIONS)
 
 
@@ -150,7 +148,7 @@ def test_reductions_carry_nan(reductions, name: str) -> None:
 # ---- random numbers, errors ----
 
 
-def test_philox_and_error_reports() -> None:
+def test_philox_and_error_reports(compile_shader) -> None:
     library = compile_shader(
         """
         #include <metal_stdlib>
