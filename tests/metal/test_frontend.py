@@ -147,6 +147,31 @@ template <typename T> struct bare<const T> { using type = T; };
 template <typename T> struct bare< T*> { using type = T*; };""",
         )
 
+    def test_conditionals(self):
+        text = erase("""
+            void f(half h, float x, bool c, device int* p) {
+              float a = c ? h : x;
+              float b = c ? (x > 0 ? h : 1.0) : x;
+              int n = c ? 1 : 2;
+              c ? g(x) : g(h);
+              switch (n) { case 1: x = c ? 1 : h; default: break; }
+              return c ? p[0] : 0;
+            }
+        """)
+        self.assertExpectedInline(
+            text.replace("::mpskit::other_arm", "ARM"),
+            """\
+void f(half h, float x, bool c, int* p) {
+float a = c ? h : ARM<decltype(h)> = x;
+float b = c ? (x > 0 ? h : ARM<decltype(h)> = 1.0f) : \
+ARM<decltype((x > 0 ? h : ARM<decltype(h)> = 1.0f))> = x;
+int n = c ? 1 : 2;
+c ? g(x) : g(h);
+switch (n) { case 1: x = c ? 1 : ARM<decltype(1)> = h; default: break; }
+return c ? p[0] : ARM<decltype(p[0])> = 0;
+}""",
+        )
+
     def test_swizzles_by_vector_size(self):
         used = program("v.xy = w.zw; p->rgb; q.xyzx; r.foo; s.x; t.xg;").swizzles
         self.assertEqual(used, {"xy", "zw", "rgb", "xyzx"})

@@ -25,7 +25,8 @@ Emit = Callable[[Program, Sequence[Kernel]], str]
 def translate(embedded: str, compiler: Compiler, emit: Emit, *, metal_version: int) -> str:
     """The translation unit that a backend's ``emit`` makes of a source with embedded includes."""
     program = Program(preprocess(embedded, compiler, metal_version=metal_version))
-    return emit(program, read_kernels(program))
+    # The shim, too, has what depends on the version.
+    return f"#define __METAL_VERSION__ {metal_version}\n" + emit(program, read_kernels(program))
 
 
 @lru_cache(maxsize=1)

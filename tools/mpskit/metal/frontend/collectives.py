@@ -74,15 +74,21 @@ def _call(program: Program, index: int, function: Function) -> Call | None:
         opening = closing + 1
     if program.text(opening) != "(":
         return None
-    begin = index
-    while program.text(begin - 1) == "::":
-        begin -= 1
-        if program.tokens[begin - 1].kind == "identifier" and (
-            program.text(begin - 1) not in _BEFORE_CALL
-        ):
-            begin -= 1
+    begin = _begin_of_path(program, index)
     before = program.tokens[begin - 1]
     is_declaration = before.kind == "identifier" and before.text not in _BEFORE_CALL
     if is_declaration or before.text in (".", "->", "template"):
         return None
     return Call(begin, program.close(opening), function.is_kernel)
+
+
+def _begin_of_path(program: Program, index: int) -> int:
+    """Where the qualified name that ends at ``index`` begins: ``::a::b<c>::name``."""
+    while program.text(index - 1) == "::":
+        index -= 1
+        before = program.tokens[index - 1]
+        if before.text == ">":
+            index = program.open_angle(index - 1) - 1
+        elif before.kind == "identifier" and before.text not in _BEFORE_CALL:
+            index -= 1
+    return index

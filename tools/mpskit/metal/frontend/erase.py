@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from mpskit.metal.frontend.collectives import collective_calls
+from mpskit.metal.frontend.conditionals import conditionals
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Function, Program, Run
 
 _SPECIFIERS = frozenset(
@@ -64,9 +65,9 @@ class Eraser:
         for index in range(len(self._program.tokens)):
             if index not in gone:
                 self._token(index)
+        self._conditionals(gone)
         for index, text in insertions:
-            end = self._program.tokens[index].end
-            self._edits.append((end, end, text))
+            self._insert_behind(index, text)
         return self._apply(0, len(self._program.source.text))
 
     def text_of(self, run: Run) -> str:
@@ -81,7 +82,7 @@ class Eraser:
     def _apply(self, begin: int, end: int) -> str:
         text, position = [], begin
         for start, stop, replacement in sorted(self._edits):
-            if start < begin or stop > end or (start, stop) == (begin, begin):
+            if start < begin or stop > end:
                 continue
             text += [self._program.source.text[position:start], replacement]
             position = stop
@@ -162,6 +163,17 @@ class Eraser:
                 begin, end = tokens[call.begin].start, tokens[call.end].end
                 self._edits.append((begin, begin, f"({self._mark(call.begin, call.in_kernel)}, "))
                 self._edits.append((end, end, ")"))
+
+    def _conditionals(self, gone: set[int]) -> None:
+        """Gives the second arm of `c ? x : y` the type of the first; see `conditionals`."""
+        for found in conditionals(self._program):
+            if found.colon not in gone:
+                first = self.text_of(found.first_arm)
+                self._insert_behind(found.colon, f" ::mpskit::other_arm<decltype({first})> =")
+
+    def _insert_behind(self, index: int, text: str) -> None:
+        end = self._program.tokens[index].end
+        self._edits.append((end, end, text))
 
     # Variables of a threadgroup.
 

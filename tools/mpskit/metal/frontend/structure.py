@@ -86,7 +86,11 @@ class Program:
 
     def close(self, index: int) -> int:
         """The index of the bracket that closes the one at ``index``."""
-        return self._brackets.close(index)
+        return self._brackets.partner(index)
+
+    def open(self, index: int) -> int:
+        """The index of the bracket that opens what the one at ``index`` closes."""
+        return self._brackets.partner(index)
 
     def close_angle(self, index: int, end: int) -> int | None:
         """The index of the ``>`` that closes the ``<`` at ``index``; None if it opens no list."""
@@ -338,15 +342,16 @@ class Program:
             index -= 1
         last = index
         if self.text(index) == ">":
-            index = self._open_angle(index) - 1
+            index = self.open_angle(index) - 1
         # `void ::c10::metal::f` is rooted: the return type is no part of the path.
         while self.text(index - 1) == "::" and self.text(index - 2) != "void":
             index -= 2
             if self.text(index) == ">":
-                index = self._open_angle(index) - 1
+                index = self.open_angle(index) - 1
         return " ".join(token.text for token in self.tokens[index : last + 1])
 
-    def _open_angle(self, index: int) -> int:
+    def open_angle(self, index: int) -> int:
+        """The index of the ``<`` that opens the list which the ``>`` at ``index`` closes."""
         depth = 0
         while index > 0:
             depth += {">": 1, "<": -1}.get(self.text(index), 0)

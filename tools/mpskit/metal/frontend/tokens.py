@@ -105,12 +105,14 @@ class Brackets:
             elif token.text in _CLOSING.values():
                 if not open_ones or _CLOSING[source.tokens[open_ones[-1]].text] != token.text:
                     raise _unmatched(source, token)
-                self._partner[open_ones.pop()] = index
+                opening = open_ones.pop()
+                self._partner[opening] = index
+                self._partner[index] = opening
         if open_ones:
             raise _unmatched(source, source.tokens[open_ones[-1]])
 
-    def close(self, index: int) -> int:
-        """The index of the token that closes the bracket at ``index``."""
+    def partner(self, index: int) -> int:
+        """The index of the bracket that belongs to the one at ``index``."""
         return self._partner[index]
 
 
