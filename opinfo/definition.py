@@ -24,11 +24,13 @@ class Forcing:
         name: what failures call it.
         options: keyword arguments of the op under test.
         applies: whether the branch can give right results for a sample.
+        launches: host names of the kernels that the branch launches for a dtype.
     """
 
     name: str
     options: Mapping[str, Any]
     applies: Callable[[SampleInput], bool]
+    launches: Callable[[torch.dtype], set[str]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Definition:
             force branches on.
         reference: a sample's result in float64 on the CPU, computed without the op.
         tolerance: from sample, reference and dtype of the result, what each element may be off.
-        write_to: runs the function that the patch implements on a sample, with the ``out`` given.
+        write_to: takes ``out`` and a sample, and runs the function that the patch implements.
             PyTorch's public function may go by way of a temporary where ``out`` is strided.
         error_inputs: samples that the kernels' host code must refuse, for a device.
         under_test: makes the context in which the kernels stand in for the op; takes ``backend``,
@@ -58,7 +60,7 @@ class Definition:
     ours: tuple[OpInfo, ...]
     reference: Callable[[SampleInput], Tensor]
     tolerance: Callable[[SampleInput, Tensor, torch.dtype], Tensor]
-    write_to: Callable[[SampleInput, Tensor], Tensor]
+    write_to: Callable[[Tensor, SampleInput], Tensor]
     error_inputs: Callable[[str], Iterable[ErrorInput]]
     under_test: Callable[..., Any]
     forcings: tuple[Forcing, ...] = field(default=())

@@ -67,7 +67,7 @@ LAYOUTS: tuple[Layout, ...] = (
     with_offset,
     channels_last,
 )
-_LEAST_DIMS = {transposed: 2, last_two_swapped: 2, rotated: 3, channels_last: 4}
+_LEAST_DIMS: dict[Layout, int] = {transposed: 2, last_two_swapped: 2, rotated: 3, channels_last: 4}
 
 
 def fits(layout: Layout, shape: Shape) -> bool:

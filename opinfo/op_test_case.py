@@ -55,6 +55,7 @@ class OpTestCase(TestCase):
             actual = call(sample) if call else op(sample.input, *sample.args, **sample.kwargs)
         if forcing:
             notes = f"{notes} forced {forcing.name}".strip()
+            self.assertEqual(set(kernels.launches), forcing.launches(actual.dtype), notes)
         self.check_result(definition, sample, actual, kernels.launches, notes=notes)
         return actual
 

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from opinfo.definition import MPS_FLOATING_DTYPES
 from opinfo.definitions import DEFINITIONS, definition_of
 from opinfo.layouts import LAYOUTS, Guarded, fits
-from opinfo.op_test_case import OpTestCase, describe
+from opinfo.op_test_case import Call, OpTestCase, describe
 from opinfo.settings import settings
 
 UPSTREAM = [op for definition in DEFINITIONS for op in definition.upstream]
@@ -43,6 +44,10 @@ def _without_float64(samples: Iterable[SampleInput]) -> Iterator[SampleInput]:
 
 def _bytes(storage: torch.UntypedStorage) -> Tensor:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _calling(function: Callable[..., Tensor], **keywords: Any) -> Call:
+    return lambda sample: function(sample.input, *sample.args, **sample.kwargs, **keywords)
 
 
 class TestKernels(OpTestCase):
@@ -74,16 +79,9 @@ class TestKernels(OpTestCase):
 
     @ops(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_aliases(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        aliases = [alias.op for alias in op.aliases if alias.op is not None]
-        for function in (*aliases, op.method_variant):
+        for function in (op.method_variant, *(alias.op for alias in op.aliases)):
             for sample in op.sample_inputs(device, dtype):
-
-                def call(sample: SampleInput, function: object = function) -> Tensor:
-                    assert callable(function)
-                    result: Tensor = function(sample.input, *sample.args, **sample.kwargs)
-                    return result
-
-                self.check_sample(op, sample, call=call)
+                self.check_sample(op, sample, call=_calling(function))
 
 
 class TestOut(OpTestCase):
@@ -91,12 +89,18 @@ class TestOut(OpTestCase):
 
     @ops(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        definition = definition_of(op)
         for sample in op.sample_inputs(device, dtype):
-            shape = tuple(definition_of(op).reference(sample).shape)
+            shape = tuple(definition.reference(sample).shape)
             for layout in (layout for layout in LAYOUTS if fits(layout, shape)):
                 guarded = Guarded(layout, shape, dtype=dtype, device=sample.input.device)
-                write_to = partial(definition_of(op).write_to, out=guarded.tensor)
-                self.check_sample(op, sample, call=write_to, notes=f"out {layout.__name__}")
+                result = self.check_sample(
+                    op,
+                    sample,
+                    call=partial(definition.write_to, guarded.tensor),
+                    notes=f"out {layout.__name__}",
+                )
+                self.assertIs(result, guarded.tensor)
                 damaged = guarded.damaged()
                 self.assertEqual(
                     damaged, 0, f"{describe(sample)}: written beside out, {layout.__name__}"
@@ -116,11 +120,8 @@ class TestOut(OpTestCase):
                 self.assertIn("An output with one or more elements was resized", str(caught[0]))
 
     def _check_resized(self, op: OpInfo, sample: SampleInput, out: Tensor, notes: str) -> None:
-        def call(sample: SampleInput) -> Tensor:
-            result: Tensor = op(sample.input, *sample.args, **sample.kwargs, out=out)
-            return result
-
-        self.assertIs(self.check_sample(op, sample, call=call, notes=notes), out)
+        result = self.check_sample(op, sample, call=_calling(op.op, out=out), notes=notes)
+        self.assertIs(result, out)
 
 
 class TestConduct(OpTestCase):
@@ -143,7 +144,7 @@ class TestConduct(OpTestCase):
     @ops(PLAIN, dtypes=OpDTypes.none)
     def test_errors(self, device: str, op: OpInfo) -> None:
         definition = definition_of(op)
-        upstream = op.error_inputs(device) if op.error_inputs_func else ()
+        upstream = () if op.error_inputs_func is None else op.error_inputs(device)
         for error_input in (*upstream, *definition.error_inputs(device)):
             sample = error_input.sample_input
             with (

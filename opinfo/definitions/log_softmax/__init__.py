@@ -27,7 +27,7 @@ def _entry(variant: str, samples: Callable[..., Iterator[SampleInput]]) -> OpInf
     )
 
 
-def _write_to(sample: SampleInput, out: Tensor) -> Tensor:
+def _write_to(out: Tensor, sample: SampleInput) -> Tensor:
     result: Tensor = torch.ops.aten._log_softmax.out(sample.input, row_dim(sample), False, out=out)
     return result
 

@@ -8,11 +8,17 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
 from mpskit.errors import MpskitError
-from mpskit.verify.plan import Index, Kernel, Planner
+from mpskit.verify.plan import METAL_DTYPES, Index, Kernel, Planner
 from mpskit.verify.sources import PatchSources
 from opinfo.definition import Forcing
 from opinfo.definitions.log_softmax.reference import row_dim
 from opinfo.settings import settings
+
+_KERNELS = {
+    Kernel.ROW: ("log_softmax_row",),
+    Kernel.SPLIT: ("log_softmax_partial", "log_softmax_finalize"),
+    Kernel.STRIDED: ("log_softmax",),
+}
 
 
 def planner() -> Planner:
@@ -31,7 +37,11 @@ def _forcing(kernel: Kernel, index: Index) -> Forcing:
             return False
         return True
 
-    return Forcing(f"{kernel.name.lower()}_{index.name.lower()}", options, applies)
+    def launches(dtype: torch.dtype) -> set[str]:
+        suffix = f"{METAL_DTYPES[dtype]}_{index.name.lower()}"
+        return {f"{name}_{suffix}" for name in _KERNELS[kernel]}
+
+    return Forcing(f"{kernel.name.lower()}_{index.name.lower()}", options, applies, launches)
 
 
 FORCINGS = tuple(_forcing(kernel, index) for kernel in Kernel for index in Index)

@@ -18,17 +18,17 @@ _LEAST_PARALLELISM = 32
 
 def row_dim(sample: SampleInput) -> int:
     """The reduced dimension; not negative."""
-    dim: int = sample.args[0] if sample.args else sample.kwargs["dim"]
-    return dim % max(1, sample.input.dim())
+    dim = sample.args[0] if sample.args else sample.kwargs["dim"]
+    return int(dim % max(1, sample.input.dim()))
 
 
 def row_length(sample: SampleInput) -> int:
-    return sample.input.shape[row_dim(sample)] if sample.input.dim() else 1
+    return int(sample.input.shape[row_dim(sample)]) if sample.input.dim() else 1
 
 
 def reference(sample: SampleInput) -> Tensor:
     """log_softmax of the sample's input, as its dtype rounds it, in float64 on the CPU."""
-    input = sample.input.detach().cpu()
+    input: Tensor = sample.input.detach().cpu()
     if dtype := sample.kwargs.get("dtype"):
         input = input.to(dtype)
     if input.numel() == 0:

@@ -52,8 +52,8 @@ def samples(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[Sa
         yield named("lowest values", torch.full_like(random(2, length), torch.finfo(dtype).min))
     yield named("one element a row", random(4, 1))
     yield named("one -inf a row", torch.full_like(random(4, 1), -inf))
-    for rows in (1, 3, 70):
-        yield named("leading mask", _leading_mask(random(rows, _SPLIT_LENGTH)))
+    for count in (1, 3, 70):
+        yield named("leading mask", _leading_mask(random(count, _SPLIT_LENGTH)))
     yield named("leading mask, rows side by side", _leading_mask(random(3, _SPLIT_LENGTH)).t(), 0)
     yield named("sliced view", random(1, 8, 5)[..., :4], 1)
     yield named("sliced view with an offset", random(2, 8, 5)[1:, 2:, 1:], 1)

@@ -13,17 +13,17 @@ from rich.text import Text
 
 from mpskit.cli.options import json_option, patch_set_option
 from mpskit.cli.output import console, progress, show, show_json
+from mpskit.metal import BACKENDS
 
 if TYPE_CHECKING:
     from mpskit.verify.suite import Failure, SuiteResult
 
-# As mpskit.metal.BACKENDS and Metal's names of the dtypes, without importing torch for --help.
-_BACKENDS = ("cpu", "mps")
+# As mpskit.verify.plan has them, without importing torch for --help.
 _METAL_DTYPES = {"float": "float32", "half": "float16", "bfloat": "bfloat16"}
 
 
 @click.command("test")
-@click.option("--backend", type=click.Choice(_BACKENDS), default="cpu", show_default=True)
+@click.option("--backend", type=click.Choice(BACKENDS), default="cpu", show_default=True)
 @click.option(
     "-k", "expression", metavar="EXPR", help="Run the tests whose names match, as pytest."
 )

@@ -164,7 +164,7 @@ def run_suite(
     begin = time.perf_counter()
     kernels = _compile(backend, patch_set)
     tally = _Tally(_rerun_options(backend, patch_set), progress, on_failure)
-    arguments = [f"--numprocesses={workers or _cores()}", f"--backend={backend}"]
+    arguments = [f"--backend={backend}"]
     if expression is not None:
         arguments += ["-k", expression]
     if patch_set is not None:
@@ -172,16 +172,12 @@ def run_suite(
     if fail_fast:
         arguments.append("--maxfail=1")
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        code = _run_pytest(arguments, output, tally)
+        spread = (f"--numprocesses={workers or _cores()}", "--dist=worksteal")
+        code = _run_pytest([*arguments, *spread], output, tally)
         output.seek(0)
         text = output.read()
-    if code == _NO_TESTS and not tally.failures:
-        raise MpskitError(
-            f"No test matches {expression!r}.",
-            hint="Take part of a test's name, e.g. mpskit test -k float16.",
-        )
     if code not in _TESTS_RAN and not tally.failures:
-        raise MpskitError(f"pytest ended with exit code {code}:\n{text.strip()}")
+        raise _no_run(code, arguments, text)
     return SuiteResult(
         backend=backend,
         expression=expression,
@@ -217,17 +213,37 @@ def _suite_dir() -> Path:
     return Path(spec.origin).parent
 
 
+def _no_run(code: int, arguments: list[str], output: str) -> MpskitError:
+    """Why no test was run: pytest-xdist's workers do not say what they died of."""
+    alone = subprocess.run(
+        [*_pytest_command(), *arguments, "--collect-only"],
+        capture_output=True,
+        text=True,
+        env=_environment(),
+    )
+    if alone.returncode == _NO_TESTS:
+        return MpskitError(
+            "No test has such a name.",
+            hint="Give -k a part of one, e.g. mpskit test -k float16.",
+        )
+    said = f"{alone.stdout}{alone.stderr}" if alone.returncode else output
+    return MpskitError(f"pytest ended with exit code {code}: {said.strip()}")
+
+
+def _pytest_command() -> list[str]:
+    suite = _suite_dir()
+    return [sys.executable, "-m", "pytest", str(suite), "-c", str(suite / "pytest.ini"), "-q"]
+
+
 def _run_pytest(arguments: list[str], output: IO[str], tally: _Tally) -> int:
     """Runs pytest on the suite and gives its reports to ``tally``; returns the exit code."""
-    suite = _suite_dir()
     reports, write_end = os.pipe()
-    command = [
-        *(sys.executable, "-m", "pytest", str(suite), "-c", str(suite / "pytest.ini")),
-        *("-q", "--dist=worksteal", f"--report-fd={write_end}"),
-        *arguments,
-    ]
     process = subprocess.Popen(
-        command, stdout=output, stderr=output, pass_fds=(write_end,), env=_environment()
+        [*_pytest_command(), *arguments, f"--report-fd={write_end}"],
+        stdout=output,
+        stderr=output,
+        pass_fds=(write_end,),
+        env=_environment(),
     )
     os.close(write_end)
     try:

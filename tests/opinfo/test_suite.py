@@ -1,0 +1,178 @@
+"""A run of the suite from outside: what it counts, and what becomes of faults."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpskit.errors import MpskitError
+from mpskit.metal import CompileError
+from mpskit.patching.series import default_patch_set_directory
+from mpskit.verify.suite import Failure, SuiteResult, WorstError, run_suite, split_host_name
+
+KERNELS = Path("aten/src/ATen/native/mps/kernels/LogSoftmax.metal")
+
+
+@pytest.fixture
+def patch_set(tmp_path: Path) -> Path:
+    """A copy to make faults in."""
+    return Path(shutil.copytree(default_patch_set_directory(), tmp_path / "aten_patch"))
+
+
+def _replace(patch_set: Path, find: str, replacement: str) -> None:
+    text = (patch_set / KERNELS).read_text()
+    assert find in text
+    (patch_set / KERNELS).write_text(text.replace(find, replacement))
+
+
+@pytest.fixture(scope="module")
+def passed() -> tuple[SuiteResult, list[tuple[int, int]]]:
+    seen: list[tuple[int, int]] = []
+    result = run_suite(
+        expression="test_samples_log_softmax_dims or errors",
+        workers=1,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    return result, seen
+
+
+def test_counts_tests_samples_and_launches(passed) -> None:
+    result, _ = passed
+    assert result.ok
+    assert (result.passed, result.failed, result.skipped) == (4, 0, 0)
+    assert {dtype: outcomes.passed for dtype, outcomes in result.tests.items()} == {
+        "bfloat16": 1,
+        "float16": 1,
+        "float32": 1,
+        "none": 1,
+    }
+    assert result.samples == dict.fromkeys(("bfloat16", "float16", "float32"), 33)
+    assert sum(result.launches.values()) == sum(result.launches_by_kernel.values()) >= 99
+    assert set(result.kernels) == {
+        "log_softmax",
+        "log_softmax_finalize",
+        "log_softmax_partial",
+        "log_softmax_row",
+    }
+    assert result.closing_line.startswith("4 passed")
+
+
+def test_says_which_kernels_never_ran(passed) -> None:
+    result, _ = passed
+    assert result.never_launched == ("log_softmax_finalize", "log_softmax_partial")
+
+
+def test_keeps_the_worst_error_with_its_sample(passed) -> None:
+    result, _ = passed
+    for dtype, worst in result.worst.items():
+        assert 0 < worst.ulp < 3
+        assert worst.sample.startswith(dtype)
+
+
+def test_reports_progress(passed) -> None:
+    _, seen = passed
+    assert seen[0] == (0, 4)
+    assert seen[-1] == (4, 4)
+
+
+def test_as_json_has_every_attribute(passed) -> None:
+    data = passed[0].to_json()
+    assert data["passed"] == 4
+    assert data["worst"]["float32"].keys() == {"ulp", "sample"}
+    assert data["ok"] is True
+
+
+def test_a_wrong_kernel_fails_with_the_line_that_reproduces_it(patch_set: Path) -> None:
+    _replace(patch_set, "row[at * stride] = static_cast<T>", "row[at] = static_cast<T>")
+    announced: list[Failure] = []
+    result = run_suite(
+        expression="test_samples_log_softmax_dims and float32",
+        workers=1,
+        patch_set=patch_set,
+        on_failure=announced.append,
+    )
+    assert not result.ok
+    (failure,) = result.failures
+    assert announced == [failure]
+    for part in ("float32[", "dim=", "wrong, the worst at", "expected", "got", "ULP", "launched"):
+        assert part in failure.message
+    assert failure.reproduce.startswith("PYTORCH_OPINFO_SAMPLE_INPUT_INDEX=")
+    assert failure.reproduce.endswith(f"--patch-set {patch_set}")
+    again = subprocess.run(
+        failure.reproduce.replace("mpskit", f"{sys.executable} -m mpskit", 1),
+        shell=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    assert again.returncode == 1, again.stderr
+    assert failure.message.splitlines()[0] in again.stdout
+
+
+def test_a_kernel_that_crashes_fails_its_test_alone(patch_set: Path) -> None:
+    _replace(
+        patch_set,
+        "row[at * stride] = static_cast<T>",
+        "*reinterpret_cast<device T*>(ulong(at)) = static_cast<T>",
+    )
+    result = run_suite(
+        expression="test_samples_log_softmax_dims and float16 or errors",
+        workers=1,
+        patch_set=patch_set,
+    )
+    assert result.failed == 2  # float16 matches bfloat16 too
+    assert result.passed == 1
+    assert all("crashed" in failure.message for failure in result.failures)
+
+
+def test_a_kernel_that_does_not_compile_is_an_error_of_its_own(patch_set: Path) -> None:
+    _replace(patch_set, "float sum = 0;", "float sum = no_such_name;")
+    with pytest.raises(CompileError, match="no_such_name"):
+        run_suite(patch_set=patch_set)
+
+
+def test_no_such_test() -> None:
+    with pytest.raises(MpskitError, match="No test has such a name"):
+        run_suite(expression="no_such_test", workers=1)
+
+
+def test_an_expression_that_is_none() -> None:
+    with pytest.raises(MpskitError, match="Wrong expression passed to '-k'"):
+        run_suite(expression="and and", workers=1)
+
+
+def test_a_directory_that_is_no_patch_set(tmp_path: Path) -> None:
+    with pytest.raises(MpskitError, match="has no"):
+        run_suite(patch_set=tmp_path)
+
+
+def _result(**changes: object) -> SuiteResult:
+    fields: dict[str, object] = {
+        "backend": "cpu",
+        "expression": None,
+        "seconds": 1.0,
+        "tests": {},
+        "samples": {},
+        "launches": {"log_softmax_half_u32": 2},
+        "kernels": ("log_softmax",),
+        "worst": {"float16": WorstError(0.5, "x")},
+        "failures": (),
+        "closing_line": "",
+    }
+    return SuiteResult(**{**fields, **changes})
+
+
+def test_a_whole_run_must_launch_every_kernel() -> None:
+    assert _result().ok
+    assert not _result(kernels=("log_softmax", "log_softmax_row")).ok
+    assert _result(kernels=("log_softmax", "log_softmax_row"), expression="x").ok
+    assert not _result(failures=(Failure("t", "m", "r"),)).ok
+
+
+def test_host_names_have_three_parts() -> None:
+    assert split_host_name("log_softmax_row_bfloat_u64") == ("log_softmax_row", "bfloat", "u64")
