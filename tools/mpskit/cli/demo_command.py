@@ -18,7 +18,8 @@ from mpskit.patching import Applied, apply, load_patch_set
 
 @click.command("demo")
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
-def command(directory: Path | None) -> None:
+@click.option("-k", "expression", metavar="EXPR", help="Only tests whose names match, as pytest.")
+def command(directory: Path | None, expression: str | None) -> None:
     """Run the whole job on a small PyTorch checkout: apply, compile, test, draft the PR.
 
     Everything is made in DIRECTORY, which must not exist yet or be empty; in a new temporary
@@ -47,7 +48,7 @@ def command(directory: Path | None) -> None:
             said.append(f"{source.name}: {len(dir(library))} kernels")
     with _step("4. PyTorch's OpInfo samples and ours, run on those kernels"):
         with progress("tests") as update:
-            result = run_suite(patch_set=checkout.root, progress=update)
+            result = run_suite(expression=expression, patch_set=checkout.root, progress=update)
         show_result(result)
     with _step("5. The pull request's text, first draft") as said:
         text = draft(patch_set, result)
