@@ -14,10 +14,13 @@ HEADERS = sorted(
 
 # error.h relies on its includer for the standard library, as all Metal sources have it.
 @pytest.mark.parametrize("header", HEADERS)
-def test_each_header_compiles_on_its_own(compile_shader, header):
+def test_each_header_compiles_on_its_own(backend, compile_shader, header):
+    # igamma.h calls a function that it only declares; NVRTC wants its definition.
+    with_definitions = backend == "cuda" and header == "igamma.h"
     lib = compile_shader(
         f"#include <metal_stdlib>\n#include <c10/metal/{header}>\n"
-        "kernel void one(device int* out) { out[0] = 1; }"
+        + "#include <c10/metal/expm1f.h>\n" * with_definitions
+        + "kernel void one(device int* out) { out[0] = 1; }"
     )
     out = torch.zeros(1, dtype=torch.int)
     lib.one(out)

@@ -59,5 +59,5 @@ def swizzle_macros(names: set[str]) -> str:
             for name in sorted(names)
             if all(places[letter] < size for letter in name)
         ]
-        lines.append(f"#define MPSKIT_SWIZZLES_VEC{size}(S2, S3, S4) {' '.join(entries)}")
+        lines.append(f"#define MPSKIT_SWIZZLES_VEC{size}(S2, S3, S4) {' '.join(entries)}".rstrip())
     return "\n".join(lines)

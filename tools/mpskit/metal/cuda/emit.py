@@ -39,9 +39,12 @@ namespace {namespace} {{
 _ENTRY = """\
 static constexpr auto kernel_{number} = {function};
 using Function_{number} = decltype(kernel_{number});
-extern "C" __global__ void __launch_bounds__({max_threads}) {symbol}({parameters}) {{
+extern "C" __global__ void __launch_bounds__({max_threads}) {symbol}(
+    {parameters}) {{
   const Thread thread = this_thread(dispatch);
-  if (exists(thread)) kernel_{number}({arguments});
+  if (!exists(thread)) return;
+  kernel_{number}(
+      {arguments});
 }}
 """
 
@@ -124,7 +127,7 @@ def _namespaces(program: Program) -> Iterator[str]:
 
 
 def _declare_threadgroup_variables(kind: str, variables: Sequence[ThreadgroupVariable]) -> str:
-    return f"__shared__ {kind} {', '.join(f'{v.name}{v.extents}' for v in variables)};"
+    return f"__shared__ {kind} {', '.join(f'{v.name}{v.extents}' for v in variables)}"
 
 
 def _entries(kernels: Sequence[Kernel]) -> str:
@@ -139,8 +142,8 @@ def _entries(kernels: Sequence[Kernel]) -> str:
                 function=function_of(number, kernel, root=f"::{NAMESPACE}"),
                 max_threads=kernel.max_threads,
                 symbol=_symbol(number, kernel),
-                parameters=", ".join(["const __grid_constant__ Dispatch dispatch", *declared]),
-                arguments=", ".join(
+                parameters=",\n    ".join(["const __grid_constant__ Dispatch dispatch", *declared]),
+                arguments=",\n      ".join(
                     _argument(i, p, number) for i, p in enumerate(kernel.parameters)
                 ),
             )
