@@ -25,7 +25,7 @@ _UNWRITTEN = 1.0
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
-class OpUnderTest(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OpUnderTest(TorchDispatchMode):
     """While active, ``aten::_log_softmax`` and its ``out`` form run on the patch's kernels.
 
     What calls it runs on them too: ``torch.log_softmax``, ``F.cross_entropy``, a module's
