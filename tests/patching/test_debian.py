@@ -41,7 +41,8 @@ exit code 1
         self.assertEqual(outcome.exit_code, 0, outcome.output)
         patched = (self.root / ACTIVATION).read_text()
         self.assertEqual(patched, original.replace(definition_in(original), ""))
-        self.assertEqual(self.changed(), sorted(load_patch_set().paths))
+        (patch,) = load_patch_set().patches
+        self.assertEqual(self.changed(), sorted([ACTIVATION, *(file.path for file in patch.files)]))
 
         self.assertEqual(self.mpskit("revert", self.root).exit_code, 0)
         self.assertEqual(Snapshot.take(self.root).without_stat_cache(), before.without_stat_cache())

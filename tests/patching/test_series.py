@@ -102,9 +102,9 @@ DIR/series.toml: `patch[0].files` '/etc/passwd' must be a plain path relative to
 DIR/series.toml: `patch[0].files` '../outside' must be a plain path relative to the PyTorch tree's root.
 DIR/series.toml: `patch[0].files` '.git/config' lies in git's own directory.
 DIR/series.toml: `patch[0].files` missing.metal cannot be read: No such file or directory.
-DIR/series.toml: `patch[0].edit[0].kind` 'rename' is none of remove_definition, remove_include, replace_in, insert_after.
+DIR/series.toml: `patch[0].edit[0].kind` 'rename' is none of remove_definition, remove_include, remove_line, replace_in, insert_after.
 DIR/series.toml: `patch[0].edit[0].head` is missing.
-DIR/series.toml: `patch[0].edit[0].head` must not be empty: an edit could not tell whether it is done.
+DIR/series.toml: `patch[0].edit[0].head` must not be empty.
 DIR/series.toml: `patch[0].requires[0].absent` is missing.
 DIR/series.toml: `patch[0].expects[0].dispatch` must give a kernel's name by dispatch key.
 DIR/series.toml: `patch[0].expects` must be a list.
@@ -144,7 +144,9 @@ aten/src/ATen/native/mps/kernels/LogSoftmax.metal
 aten/src/ATen/native/mps/operations/LogSoftmax.mm
 aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h
 test/test_mps_log_softmax.py
-aten/src/ATen/native/mps/operations/Activation.mm""",
+aten/src/ATen/native/mps/operations/Activation.mm
+aten/src/ATen/native/mps/operations/SoftMax.mm
+aten/src/ATen/native/mps/kernels/SoftMax.metal""",
         )
         for patch in patch_set.patches:
             self.assertTrue(patch.title.startswith("[MPS] "))

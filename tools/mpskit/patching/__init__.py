@@ -10,16 +10,18 @@ revert(checkout)                    # as it was before
 from mpskit.patching.applying import Applied, apply, default_branch, rehearse
 from mpskit.patching.diffing import Difference, FileDifference, difference
 from mpskit.patching.edits import State
+from mpskit.patching.loading import load_patch_set
 from mpskit.patching.planning import EditPlan, PatchPlan, Plan, Unmet, plan
 from mpskit.patching.record import AppliedPatch, Record, read_record, read_records
 from mpskit.patching.reporting import Status, status
 from mpskit.patching.reverting import Reverted, revert
 from mpskit.patching.series import (
+    KernelUse,
+    Layout,
     Patch,
     PatchFile,
     PatchSet,
     default_patch_set_directory,
-    load_patch_set,
 )
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "Difference",
     "EditPlan",
     "FileDifference",
+    "KernelUse",
+    "Layout",
     "Patch",
     "PatchFile",
     "PatchPlan",

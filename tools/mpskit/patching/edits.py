@@ -24,10 +24,15 @@ ReadText = Callable[[str], str | None]
 
 
 class State(Enum):
-    """Where an edit, a patch or a whole patch set stands on a given tree."""
+    """Where an edit, a patch or a whole patch set stands on a given tree.
+
+    ``CHANGED`` is for single edits: it can be made or has been, but upstream has another text at
+    its place by now than when the patch set was applied.
+    """
 
     TODO = "to do"
     DONE = "done"
+    CHANGED = "changed upstream since"
     IMPOSSIBLE = "impossible"
 
 
@@ -84,6 +89,15 @@ class RemoveDefinition:
         cut = with_surroundings(source, definitions[0])
         return Outcome.to_do(text[: cut.start] + text[cut.end :])
 
+    def region(self, text: str) -> str | None:
+        """The part of ``text`` that the edit is about, None where it is not there."""
+        source = CppSource(text)
+        try:
+            definitions = find_definitions(source, self.head)
+        except UnbalancedError:
+            return None
+        return text[definitions[0].start : definitions[0].end] if definitions else None
+
     def _absent(self, read: ReadText) -> Outcome:
         replacement = read(self.replaced_by)
         if replacement is not None and find_definitions(CppSource(replacement), self.head):
@@ -108,9 +122,7 @@ class RemoveInclude:
 
     def evaluate(self, text: str, read: ReadText) -> Outcome:
         del read
-        lines = re.compile(
-            rf'^[ \t]*#[ \t]*include[ \t]*[<"]{re.escape(self.header)}[>"][^\n]*(?:\n|\Z)', re.M
-        )
+        lines = self._lines()
         if not lines.search(text):
             return Outcome.done()
         code = CppSource(text).code
@@ -120,6 +132,65 @@ class RemoveInclude:
                 line = text.count("\n", 0, use.start()) + 1
                 return Outcome.done(f"kept: line {line} still uses {use.group().strip()}")
         return Outcome.to_do(lines.sub("", text))
+
+    def region(self, text: str) -> str | None:
+        """The part of ``text`` that the edit is about, None where it is not there."""
+        found = self._lines().search(text)
+        return found.group() if found else None
+
+    def _lines(self) -> re.Pattern[str]:
+        return re.compile(
+            rf'^[ \t]*#[ \t]*include[ \t]*[<"]{re.escape(self.header)}[>"][^\n]*(?:\n|\Z)', re.M
+        )
+
+
+@dataclass(frozen=True)
+class RemoveLine:
+    """Cut out the one line of ``path`` that reads ``line``, its spaces taken loosely.
+
+    A backslash at the line's end, as inside a macro, does not count; where the line was a macro's
+    last, the one above it loses its own. ``replaced_by`` is as in ``RemoveDefinition``: the file
+    of the patch that, once there, tells "done already" from "gone, nobody knows where".
+    """
+
+    kind: ClassVar[str] = "remove_line"
+    path: str
+    line: str
+    replaced_by: str
+
+    def describe(self) -> str:
+        return f"remove {self.line}"
+
+    def evaluate(self, text: str, read: ReadText) -> Outcome:
+        lines = text.splitlines(keepends=True)
+        found = self._find(lines)
+        if not found and read(self.replaced_by) is not None:
+            return Outcome.done()
+        if not found:
+            return Outcome.impossible(
+                f"looked for `{self.line}` in {self.path}, and it is not there"
+            )
+        if len(found) > 1:
+            numbers = ", ".join(str(index + 1) for index in found)
+            return Outcome.impossible(
+                f"`{self.line}` must stand in {self.path} once, and stands there {len(found)} "
+                f"times (lines {numbers})"
+            )
+        return Outcome.to_do("".join(_without_line(lines, found[0])))
+
+    def region(self, text: str) -> str | None:
+        """The part of ``text`` that the edit is about, None where it is not there."""
+        lines = text.splitlines(keepends=True)
+        found = self._find(lines)
+        return lines[found[0]] if found else None
+
+    def _find(self, lines: list[str]) -> list[int]:
+        wanted = self.line.split()
+        return [
+            index
+            for index, line in enumerate(lines)
+            if line.rstrip().removesuffix("\\").split() == wanted
+        ]
 
 
 @dataclass(frozen=True)
@@ -145,6 +216,11 @@ class ReplaceIn:
         replacement = self.new.replace("\n", _newline_of(text))
         return Outcome.to_do(text[: old[0].start()] + replacement + text[old[0].end() :])
 
+    def region(self, text: str) -> str | None:
+        """The part of ``text`` that the edit is about, None where it is not there."""
+        found = _find(text, self.old)
+        return found[0].group() if found else None
+
 
 @dataclass(frozen=True)
 class InsertAfter:
@@ -168,11 +244,27 @@ class InsertAfter:
         end = anchors[0].end()
         return Outcome.to_do(text[:end] + self.text.replace("\n", _newline_of(text)) + text[end:])
 
+    def region(self, text: str) -> str | None:
+        """The part of ``text`` that the edit is about, None where it is not there."""
+        found = _find(text, self.anchor)
+        return found[0].group() if found else None
 
-Edit = RemoveDefinition | RemoveInclude | ReplaceIn | InsertAfter
+
+Edit = RemoveDefinition | RemoveInclude | RemoveLine | ReplaceIn | InsertAfter
 EDIT_KINDS: dict[str, type[Edit]] = {
-    kind.kind: kind for kind in (RemoveDefinition, RemoveInclude, ReplaceIn, InsertAfter)
+    kind.kind: kind
+    for kind in (RemoveDefinition, RemoveInclude, RemoveLine, ReplaceIn, InsertAfter)
 }
+
+
+def _without_line(lines: list[str], index: int) -> list[str]:
+    kept = lines[:index] + lines[index + 1 :]
+    ends_macro = not lines[index].rstrip().endswith("\\")
+    if ends_macro and index > 0 and lines[index - 1].rstrip().endswith("\\"):
+        above = lines[index - 1].rstrip()
+        ending = lines[index - 1][len(above) :]
+        kept[index - 1] = above.removesuffix("\\").rstrip() + ending
+    return kept
 
 
 def _find(text: str, literal: str) -> list[re.Match[str]]:

@@ -9,19 +9,33 @@ from mpskit.checkout.checkout import NATIVE_FUNCTIONS, Checkout
 from mpskit.checkout.git import REGULAR_FILE, Entry, Git
 from mpskit.errors import MpskitError
 from mpskit.patching.edits import Edit, Outcome, State
+from mpskit.patching.layouts import layouts_of, lost_registrations, unknown_layout
 from mpskit.patching.native_functions import dispatch_table
-from mpskit.patching.series import Expectation, Patch, PatchFile, PatchSet, Requirement
+from mpskit.patching.series import (
+    Expectation,
+    Layout,
+    Patch,
+    PatchFile,
+    PatchSet,
+    Requirement,
+)
 
 
 @dataclass(frozen=True)
 class EditPlan:
-    """One edit or file of a patch and where it stands. ``kind`` is a kind of edit, or ``file``."""
+    """One edit or file of a patch and where it stands. ``kind`` is a kind of edit, or ``file``.
+
+    ``difference`` is a unified diff of what upstream has changed there since the patch set was
+    applied; only ``status`` looks for one.
+    """
 
     kind: str
     path: str
     what: str
     state: State
     reason: str
+    source: Edit | PatchFile = field(repr=False)
+    difference: str = ""
 
 
 @dataclass(frozen=True)
@@ -35,9 +49,14 @@ class Unmet:
 
 @dataclass(frozen=True)
 class PatchPlan:
-    """One patch: what stands in its way, its edits, and the new text of each file it changes."""
+    """One patch: what stands in its way, its edits, and the new text of each file it changes.
+
+    ``layout`` names the base's layout; None where the patch declares none, where the base has none
+    of them, or where the patch is in already.
+    """
 
     patch: Patch
+    layout: str | None
     unmet: tuple[Unmet, ...]
     edits: tuple[EditPlan, ...]
     changes: dict[str, bytes] = field(repr=False)
@@ -45,7 +64,7 @@ class PatchPlan:
     @property
     def state(self) -> State:
         states = [edit.state for edit in self.edits]
-        if all(state is State.DONE for state in states):
+        if not self.changes and State.IMPOSSIBLE not in states:
             return State.DONE
         if self.unmet or State.IMPOSSIBLE in states:
             return State.IMPOSSIBLE
@@ -149,16 +168,35 @@ def encode(text: str) -> bytes:
 
 
 def _plan_patch(tree: _PatchedTree, patch: Patch, allow_old_base: bool) -> PatchPlan:
+    layouts = _Layouts.look(tree, patch)
     unmet = [
         *_unmet_requirements(tree, patch.requires, allow_old_base),
         *(trouble for item in patch.expects for trouble in _unmet_expectation(tree, item)),
+        *_unmet_layout(patch, layouts),
     ]
     changes: dict[str, bytes] = {}
     # Edits first: they ask what the base has, and our own new files are no part of the base.
-    edits = [_plan_edit(tree, edit, changes) for edit in patch.edits]
-    files = [_plan_file(tree, file, changes) for file in patch.files]
+    edits = [_plan_edit(tree, edit, changes) for edit in _edits_on(tree, patch, layouts)]
+    may_replace = {path for layout in layouts.bases for path in layout.replaces}
+    files = [_plan_file(tree, file, file.path in may_replace, changes) for file in patch.files]
     tree.lay_over(changes)
-    return PatchPlan(patch, tuple(unmet), (*files, *edits), changes)
+    layout = layouts.bases[0].name if len(layouts.bases) == 1 else None
+    return PatchPlan(patch, layout, tuple(unmet), (*files, *edits), changes)
+
+
+@dataclass(frozen=True)
+class _Layouts:
+    """Layouts that a tree has: ``bases`` by upstream's text, ``is_in`` where only by ours."""
+
+    bases: tuple[Layout, ...]
+    is_in: bool
+
+    @classmethod
+    def look(cls, tree: _PatchedTree, patch: Patch) -> _Layouts:
+        here = layouts_of(patch, tree.read_text)
+        ours = {file.path: file.content for file in patch.files}
+        bases = tuple(item for item in here if tree.read(item.path) != ours.get(item.path))
+        return cls(bases, is_in=bool(here) and not bases)
 
 
 def _unmet_requirements(
@@ -194,21 +232,45 @@ def _unmet_expectation(tree: _PatchedTree, expectation: Expectation) -> list[Unm
     ]
 
 
-def _plan_file(tree: _PatchedTree, file: PatchFile, changes: dict[str, bytes]) -> EditPlan:
+def _unmet_layout(patch: Patch, layouts: _Layouts) -> list[Unmet]:
+    if not patch.layouts or layouts.is_in or len(layouts.bases) == 1:
+        return []
+    return [Unmet(patch.layouts[0].path, unknown_layout(patch.layouts, layouts.bases))]
+
+
+def _edits_on(tree: _PatchedTree, patch: Patch, layouts: _Layouts) -> list[Edit]:
+    """The edits to plan: those of the base's layout, and once the patch is in, those of each.
+
+    A tree with the patch in it no longer shows what it was made from; but whichever it was, no
+    layout's edits may be left to do there.
+    """
+    if not layouts.is_in:
+        return [*patch.common_edits, *(edit for layout in layouts.bases for edit in layout.edits)]
+    every = [edit for layout in patch.layouts for edit in layout.edits]
+    return [*patch.common_edits, *(edit for edit in every if tree.read(edit.path) is not None)]
+
+
+def _plan_file(
+    tree: _PatchedTree, file: PatchFile, may_replace: bool, changes: dict[str, bytes]
+) -> EditPlan:
     present = tree.read(file.path)
     state, what, reason = State.TODO, "add", ""
     if tree.is_special(file.path):
         state, reason = State.IMPOSSIBLE, f"{file.path} is no regular file in the base"
     elif present == file.content:
         state = State.DONE
-    elif present is not None and file.replaces:
+    elif present is not None and (file.replaces or may_replace):
         what = "replace"
+        lost = lost_registrations(decode(present), decode(file.content))
+        if lost:
+            state = State.IMPOSSIBLE
+            reason = f"upstream's {file.path} also registers {', '.join(lost)}, and ours does not"
     elif present is not None:
         state = State.IMPOSSIBLE
         reason = f"the base has its own {file.path}, with another text"
     if state is State.TODO:
         changes[file.path] = file.content
-    return EditPlan("file", file.path, what, state, reason)
+    return EditPlan("file", file.path, what, state, reason, file)
 
 
 def _plan_edit(tree: _PatchedTree, edit: Edit, changes: dict[str, bytes]) -> EditPlan:
@@ -221,7 +283,7 @@ def _plan_edit(tree: _PatchedTree, edit: Edit, changes: dict[str, bytes]) -> Edi
         outcome = edit.evaluate(decode(content), tree.read_text)
     if outcome.text is not None:
         changes[edit.path] = encode(outcome.text)
-    return EditPlan(edit.kind, edit.path, edit.describe(), outcome.state, outcome.reason)
+    return EditPlan(edit.kind, edit.path, edit.describe(), outcome.state, outcome.reason, edit)
 
 
 def _too_old(patch: Patch, unmet: tuple[Unmet, ...]) -> MpskitError:

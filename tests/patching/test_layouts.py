@@ -1,0 +1,204 @@
+# ruff: noqa: E501 (expected output stands as it is printed)
+"""Our own patch set on every layout that it declares, and on ones that it does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from checkouts import ACTIVATION, OPERATIONS, CheckoutTestCase, Outcome, Snapshot, make_checkout
+from layouts import (
+    KERNELS,
+    LAYOUTS,
+    LOG_SOFTMAX_KERNELS,
+    MPSGRAPH,
+    SHARED_KERNELS,
+    SOFTMAX,
+    SOFTMAX_KERNELS,
+)
+
+from mpskit.checkout import Checkout
+from mpskit.patching import load_patch_set, plan
+
+OURS = f"{OPERATIONS}/LogSoftmax.mm"
+DEFINITION = re.compile(r"^TORCH_IMPL_FUNC\((\w+)\)", re.MULTILINE)
+
+
+class LayoutTestCase(CheckoutTestCase):
+    def make(self, files: Mapping[str, str | bytes]) -> None:
+        self.root = self.directory / f"base{len(list(self.directory.iterdir()))}"
+        make_checkout(self.root, files)
+
+    def run_here(self, command: str, *options: str) -> Outcome:
+        return self.mpskit(command, self.root, *options)
+
+    def changed(self) -> str:
+        return self.git("diff", "--name-status", "--no-renames", "main", "HEAD")
+
+    def definitions(self) -> list[str]:
+        """Every op that the MPS sources of the tree register, sorted."""
+        texts = (self.root / OPERATIONS).glob("*.mm")
+        return sorted(name for path in texts for name in DEFINITION.findall(path.read_text()))
+
+
+class DeclaredLayoutTest(LayoutTestCase):
+    def test_apply_and_revert_on_each(self) -> None:
+        for name, files in LAYOUTS.items():
+            with self.subTest(name):
+                self.make(files)
+                before, ops = Snapshot.take(self.root), self.definitions()
+                planned = plan(Checkout.open(self.root), load_patch_set())
+                self.assertEqual([item.layout for item in planned.patches], [name])
+                self.assertEqual(self.run_here("apply").exit_code, 0)
+                # Every op is still registered, and none of them twice.
+                self.assertEqual(self.definitions(), ops)
+                self.assertEqual(self.git("status", "--porcelain"), "")
+                status = self.run_here("status")
+                self.assertEqual(status.exit_code, 0)
+                self.assertNotIn("to do", status.output)
+                self.assertIn("already applied", self.run_here("apply").output)
+                self.assertEqual(self.run_here("revert").exit_code, 0)
+                now = Snapshot.take(self.root)
+                self.assertEqual(now.without_stat_cache(), before.without_stat_cache())
+
+    def test_on_mpsgraph_the_definition_goes(self) -> None:
+        self.make(MPSGRAPH)
+        self.run_here("apply")
+        self.assertExpectedInline(
+            self.changed(),
+            """\
+A	aten/src/ATen/native/mps/kernels/LogSoftmax.h
+A	aten/src/ATen/native/mps/kernels/LogSoftmax.metal
+M	aten/src/ATen/native/mps/operations/Activation.mm
+A	aten/src/ATen/native/mps/operations/LogSoftmax.mm
+A	aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h
+A	test/test_mps_log_softmax.py
+""",
+        )
+
+    def test_kernels_of_its_own_are_replaced_and_nothing_else(self) -> None:
+        self.make(LOG_SOFTMAX_KERNELS)
+        self.run_here("apply")
+        self.assertExpectedInline(
+            self.changed(),
+            """\
+M	aten/src/ATen/native/mps/kernels/LogSoftmax.h
+M	aten/src/ATen/native/mps/kernels/LogSoftmax.metal
+M	aten/src/ATen/native/mps/operations/LogSoftmax.mm
+A	aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h
+A	test/test_mps_log_softmax.py
+""",
+        )
+
+    def test_shared_kernels_lose_log_softmax_alone(self) -> None:
+        self.make(SHARED_KERNELS)
+        self.run_here("apply")
+        self.assertExpectedInline(
+            self.neutral(self.git("diff", "-U1", "main", "HEAD", "--", SOFTMAX, SOFTMAX_KERNELS)),
+            """\
+diff --git a/aten/src/ATen/native/mps/kernels/SoftMax.metal b/aten/src/ATen/native/mps/kernels/SoftMax.metal
+index ID..ID 100644
+--- a/aten/src/ATen/native/mps/kernels/SoftMax.metal
++++ b/aten/src/ATen/native/mps/kernels/SoftMax.metal
+@@ -5,3 +5,2 @@ template <typename T, bool log_softmax>
+   REGISTER_SOFTMAX_OP(DTYPE, IDX_T, SUFFIX, softmax, false)     \\
+-  REGISTER_SOFTMAX_OP(DTYPE, IDX_T, SUFFIX, log_softmax, true)  \\
+   REGISTER_SOFTMAX_PARTIAL(DTYPE, IDX_T, SUFFIX)
+diff --git a/aten/src/ATen/native/mps/operations/SoftMax.mm b/aten/src/ATen/native/mps/operations/SoftMax.mm
+index ID..ID 100644
+--- a/aten/src/ATen/native/mps/operations/SoftMax.mm
++++ b/aten/src/ATen/native/mps/operations/SoftMax.mm
+@@ -1,2 +1 @@
+-#include <ATen/ops/_log_softmax_native.h>
+ #include <ATen/ops/_softmax_native.h>
+@@ -14,7 +13,2 @@ TORCH_IMPL_FUNC(softmax_mps_out)
+ 
+-TORCH_IMPL_FUNC(log_softmax_mps_out)
+-(const Tensor& self, const int64_t dim, const bool half_to_float, const Tensor& out) {
+-  run(self, dim, out, true);
+-}
+-
+ } // namespace at::native
+""",
+        )
+
+    def test_status_names_the_layout(self) -> None:
+        self.make(SHARED_KERNELS)
+        self.assertExpectedInline(
+            str(self.run_here("status")),
+            """\
+DIR/base3: PyTorch 2.14.0a0, has c10/metal, on main
+log_softmax: to do
+  to do       aten/src/ATen/native/mps/kernels/LogSoftmax.h: add
+  to do       aten/src/ATen/native/mps/kernels/LogSoftmax.metal: add
+  to do       aten/src/ATen/native/mps/operations/LogSoftmax.mm: add
+  to do       aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h: add
+  to do       test/test_mps_log_softmax.py: add
+  to do       aten/src/ATen/native/mps/operations/SoftMax.mm: remove TORCH_IMPL_FUNC(log_softmax_mps_out)
+  to do       aten/src/ATen/native/mps/operations/SoftMax.mm: remove #include <ATen/ops/_log_softmax_native.h>
+  to do       aten/src/ATen/native/mps/kernels/SoftMax.metal: remove REGISTER_SOFTMAX_OP(DTYPE, IDX_T, SUFFIX, log_softmax, true)
+exit code 0
+""",
+        )
+
+
+class UnknownLayoutTest(LayoutTestCase):
+    """Refused, with what was looked for and where; nothing has changed then."""
+
+    def refuse(self, files: Mapping[str, str | bytes]) -> str:
+        self.make(files)
+        before = Snapshot.take(self.root)
+        outcome = self.run_here("apply")
+        self.assert_refused(outcome, before)
+        return outcome.output
+
+    def test_the_op_is_defined_nowhere_that_is_known(self) -> None:
+        moved = {f"{OPERATIONS}/Other.mm": LOG_SOFTMAX_KERNELS[OURS]}
+        files = {path: text for path, text in LOG_SOFTMAX_KERNELS.items() if path != OURS}
+        self.assertExpectedInline(
+            self.refuse({**files, **moved}),
+            """\
+error: Patch log_softmax does not fit this base: the base has none of the known layouts: looked for TORCH_IMPL_FUNC(log_softmax_mps_out) in aten/src/ATen/native/mps/operations/Activation.mm (log_softmax on MPSGraph, beside the activations), aten/src/ATen/native/mps/operations/LogSoftmax.mm (log_softmax on Metal kernels of its own), aten/src/ATen/native/mps/operations/SoftMax.mm (softmax and log_softmax on Metal kernels that both share).
+  next: `mpskit status` shows each edit; upstream may have moved this code, so look for a newer patch set.
+""",
+        )
+
+    def test_the_op_is_defined_twice(self) -> None:
+        self.assertExpectedInline(
+            self.refuse({**SHARED_KERNELS, ACTIVATION: MPSGRAPH[ACTIVATION]}),
+            """\
+error: Patch log_softmax does not fit this base: TORCH_IMPL_FUNC(log_softmax_mps_out) is defined in aten/src/ATen/native/mps/operations/Activation.mm and in aten/src/ATen/native/mps/operations/SoftMax.mm, where one of them was expected.
+  next: `mpskit status` shows each edit; upstream may have moved this code, so look for a newer patch set.
+""",
+        )
+
+    def test_the_registration_of_the_kernels_has_another_form(self) -> None:
+        text = SHARED_KERNELS[SOFTMAX_KERNELS].replace("log_softmax, true", "log_softmax, 1")
+        self.assertExpectedInline(
+            self.refuse({**SHARED_KERNELS, SOFTMAX_KERNELS: text}),
+            """\
+error: Patch log_softmax does not fit this base: looked for `REGISTER_SOFTMAX_OP(DTYPE, IDX_T, SUFFIX, log_softmax, true)` in aten/src/ATen/native/mps/kernels/SoftMax.metal, and it is not there.
+  next: `mpskit status` shows each edit; upstream may have moved this code, so look for a newer patch set.
+""",
+        )
+
+    def test_the_file_to_replace_registers_another_op(self) -> None:
+        text = LOG_SOFTMAX_KERNELS[OURS]
+        more = text + text.replace("log_softmax_mps_out", "log_softmax_backward_mps_out")
+        self.assertExpectedInline(
+            self.refuse({**LOG_SOFTMAX_KERNELS, OURS: more}),
+            """\
+error: Patch log_softmax does not fit this base: upstream's aten/src/ATen/native/mps/operations/LogSoftmax.mm also registers log_softmax_backward_mps_out, and ours does not.
+  next: `mpskit status` shows each edit; upstream may have moved this code, so look for a newer patch set.
+""",
+        )
+
+    def test_kernels_of_its_own_beside_the_graph(self) -> None:
+        kernels = {f"{KERNELS}/LogSoftmax.metal": "kernel void other() {}\n"}
+        self.assertExpectedInline(
+            self.refuse({**MPSGRAPH, **kernels}),
+            """\
+error: Patch log_softmax does not fit this base: the base has its own aten/src/ATen/native/mps/kernels/LogSoftmax.metal, with another text.
+  next: `mpskit status` shows each edit; upstream may have moved this code, so look for a newer patch set.
+""",
+        )
