@@ -235,10 +235,11 @@ kernel void beyond_the_active(device float* out, uint i [[thread_position_in_gri
 kernel void sparse(device int* out, constant uint& mask, uint i [[thread_position_in_grid]]) {
   if (mask >> i & 1) out[i] = simd_sum(int(i)) + 1000 * quad_sum(int(i));
 }
-kernel void too_much(device float* out) {
+kernel void too_much(device float* out, uint i [[thread_position_in_threadgroup]]) {
   threadgroup float t[8193];
-  t[0] = out[0];
-  out[0] = t[0];
+  t[8192 - i] = out[i];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[i] = t[8000 + i % 100];
 }
 """
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,13 @@ class _Dispatch(ctypes.Structure):
     )
 
 
+@lru_cache(maxsize=1)
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver
+
+
 class Module:
     """A cubin in this process; its code is loaded into a GPU when that first needs it."""
 
@@ -44,14 +54,13 @@ class Module:
         self._code = ObjectCode.from_cubin(cubin)
 
     def kernel(self, symbol: str) -> Any:
-        """The driver's handle of an entry point."""
+        """The driver's handle of an entry point, a CUkernel."""
         return self._code.get_kernel(symbol).handle
 
     def global_bytes(self, symbol: str) -> bytes:
         """What a ``__device__`` variable holds on the current device."""
-        from cuda.bindings import driver
-
-        address, size = _check(driver.cuLibraryGetGlobal(symbol.encode(), self._code.handle))
+        driver = _driver()
+        address, size = _check(driver.cuLibraryGetGlobal(self._code.handle, symbol.encode()))
         buffer = ctypes.create_string_buffer(size)
         _check(driver.cuMemcpyDtoH(ctypes.addressof(buffer), address, size))
         return buffer.raw
@@ -72,7 +81,8 @@ class CudaKernel(Kernel):
             module: holds the code.
         """
         self._module = module
-        self._handle = module.kernel(description.symbol)
+        self._kernel = module.kernel(description.symbol)
+        self._function = _driver().CUfunction(int(self._kernel))
         self._parameters = [
             (bound, BufferParameter.of(bound.name, bound.index, pointee))
             for bound, pointee in zip(description.parameters, pointees, strict=True)
@@ -95,22 +105,20 @@ class CudaKernel(Kernel):
                 hint="Use larger threadgroups, or several launches.",
             )
         offsets, dynamic_memory = _places(dispatch.threadgroup_lengths)
-        with torch.cuda.device(device):
+        with _current_device(device):
             self._check_memory(device, dynamic_memory)
             record = _Dispatch(dispatch.threads, dispatch.group_size, groups)
-            values = [record, *self._values(arguments, offsets, device)]
-            kept = [value for value in values if isinstance(value, torch.Tensor)]
+            values = list(self._values(arguments, offsets, device))
+            addresses = [
+                ctypes.c_uint64(v.data_ptr()) if isinstance(v, torch.Tensor) else v for v in values
+            ]
             self._enqueue(
-                [
-                    ctypes.c_uint64(value.data_ptr()) if isinstance(value, torch.Tensor) else value
-                    for value in values
-                ],
+                [record, *addresses],
                 blocks=prod(groups),
                 block_size=prod(dispatch.group_size),
                 dynamic_memory=dynamic_memory,
-                device=device,
+                stream=torch.cuda.current_stream(device).cuda_stream,
             )
-            del kept  # the allocator hands them out again in the order of the stream
 
     def _device(self, arguments: Sequence[torch.Tensor | Packed]) -> int:
         """The device of the tensors, or torch's current one where there are none."""
@@ -122,7 +130,7 @@ class CudaKernel(Kernel):
 
     def _check_memory(self, device: int, dynamic: int) -> None:
         if device not in self._static_memory:
-            self._static_memory[device] = _static_memory(self._handle, device)
+            self._static_memory[device] = _static_memory(self._kernel, device)
         needed = self._static_memory[device] + dynamic
         if needed > MAX_THREADGROUP_MEMORY:
             raise LaunchError(
@@ -166,26 +174,39 @@ class CudaKernel(Kernel):
         blocks: int,
         block_size: int,
         dynamic_memory: int,
-        device: int,
+        stream: int,
     ) -> None:
-        """Launches in torch's current stream, with the driver's call, since cuda.core's launch
-        takes no structs."""
-        from cuda.bindings import driver
-        from cuda.core import Device
-
-        Device(device).set_current()
+        """Launches by the driver's own call, since cuda.core's launch takes no structs."""
         addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         _check(
-            driver.cuLaunchKernel(
-                driver.CUfunction(int(self._handle)),
+            _driver().cuLaunchKernel(
+                self._function,
                 *(blocks, 1, 1),
                 *(block_size, 1, 1),
                 dynamic_memory,
-                torch.cuda.current_stream(device).cuda_stream,
+                stream,
                 ctypes.addressof(addresses),
                 0,
             )
         )
+
+
+_threads_with_context = threading.local()
+
+
+@contextmanager
+def _current_device(device: int) -> Iterator[None]:
+    """Makes a device torch's current one, and its context that of the driver's calls.
+
+    torch leaves a new thread without a context where it is to use the device it has anyway.
+    """
+    with torch.cuda.device(device):
+        if getattr(_threads_with_context, "device", None) != device:
+            from cuda.core import Device
+
+            Device(device).set_current()
+            _threads_with_context.device = device
+        yield
 
 
 def _threadgroups(dispatch: Dispatch) -> Size3:
@@ -203,11 +224,10 @@ def _places(lengths: Sequence[int]) -> tuple[list[int], int]:
     return offsets, end
 
 
-def _static_memory(handle: Any, device: int) -> int:
-    from cuda.bindings import driver
-
+def _static_memory(kernel: Any, device: int) -> int:
+    driver = _driver()
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-    (size,) = _check(driver.cuKernelGetAttribute(attribute, handle, driver.CUdevice(device)))
+    (size,) = _check(driver.cuKernelGetAttribute(attribute, kernel, driver.CUdevice(device)))
     return int(size)
 
 
@@ -221,11 +241,9 @@ def _read_back(tensor: torch.Tensor, size: int) -> bytes:
 
 def _check(result: tuple[Any, ...]) -> tuple[Any, ...]:
     """A driver call's values, without its status."""
-    from cuda.bindings import driver
-
     status, *values = result
-    if status != driver.CUresult.CUDA_SUCCESS:
-        _, text = driver.cuGetErrorString(status)
+    if status != 0:
+        _, text = _driver().cuGetErrorString(status)
         reason = text.decode() if text else "unknown"
         raise MpskitError(f"The CUDA driver refused: {reason} ({status.name}).")
     return tuple(values)
@@ -254,12 +272,10 @@ def compile_library(embedded: str, *, metal_version: int) -> Library:
 
 
 def _load(cubin: bytes) -> Library:
-    from cuda.core import Device
-
-    Device(torch.cuda.current_device()).set_current()
     module = Module(cubin)
-    text = module.global_bytes(emit.DESCRIPTION_SYMBOL).rstrip(b"\0").decode()
-    rows = module.global_bytes(emit.POINTEES_SYMBOL)
+    with _current_device(torch.cuda.current_device()):
+        text = module.global_bytes(emit.DESCRIPTION_SYMBOL).rstrip(b"\0").decode()
+        rows = module.global_bytes(emit.POINTEES_SYMBOL)
     pointees = iter((Pointee * (len(rows) // ctypes.sizeof(Pointee))).from_buffer_copy(rows))
     return Library(
         CudaKernel(kernel, [next(pointees) for _ in kernel.parameters], module)

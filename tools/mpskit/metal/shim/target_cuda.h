@@ -43,7 +43,7 @@ inline unsigned short float_to_bfloat(float value) {
 // ---- functions that libm lacks, or that the processor has as instructions ----
 
 inline float exp10(float x) { return ::exp10f(x); }
-inline float rsqrt(float x) { return ::rsqrtf(x); }
+inline float rsqrt(float x) { return ::__frsqrt_rn(x); }
 inline float sinpi(float x) { return ::sinpif(x); }
 inline float cospi(float x) { return ::cospif(x); }
 inline float fmin(float x, float y) { return ::fminf(x, y); }
