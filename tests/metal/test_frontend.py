@@ -15,7 +15,8 @@ from mpskit.metal.cpu.emit import swizzle_macros, translation_unit
 from mpskit.metal.errors import CompileError
 from mpskit.metal.frontend.erase import Eraser
 from mpskit.metal.frontend.kernels import Kernel, read_kernels
-from mpskit.metal.frontend.preprocess import embed_includes, read_diagnostics
+from mpskit.metal.frontend.includes import embed_includes
+from mpskit.metal.frontend.preprocess import read_diagnostics
 from mpskit.metal.frontend.structure import Program
 from mpskit.metal.frontend.tokens import Source
 

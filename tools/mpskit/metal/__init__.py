@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mpskit.errors import MpskitError
 from mpskit.metal.errors import CompileError, Diagnostic, LaunchError
-from mpskit.metal.frontend.preprocess import embed_includes
+from mpskit.metal.frontend.includes import embed_includes
 
 if TYPE_CHECKING:
     from mpskit.metal import launching, mps

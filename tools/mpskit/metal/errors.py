@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mpskit.errors import MpskitError
 
-if TYPE_CHECKING:
-    from mpskit.metal.frontend.tokens import Location
+
+@dataclass(frozen=True, order=True)
+class Location:
+    """A place in a file of the user's; lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message about the user's source; ``severity`` is error, warning or note."""
+    """One message about the user's source.
+
+    ``severity`` is error, warning or note. ``rule`` names the lint's rule, where one speaks (see
+    `mpskit.metal.lint`); otherwise the message is a compiler's.
+    """
 
     location: Location
     severity: str
     message: str
+    rule: str = ""
 
     def __str__(self) -> str:
-        return f"{self.location}: {self.severity}: {self.message}"
+        rule = f" [{self.rule}]" if self.rule else ""
+        return f"{self.location}: {self.severity}: {self.message}{rule}"
 
 
 class CompileError(MpskitError):

@@ -10,8 +10,7 @@ from typing import Any
 from mpskit.errors import MpskitError
 from mpskit.metal.codegen.translate import INCLUDE_DIRS, raise_users_errors
 from mpskit.metal.cuda.emit import NAMESPACE
-from mpskit.metal.errors import Diagnostic
-from mpskit.metal.frontend.tokens import Location
+from mpskit.metal.errors import Diagnostic, Location
 
 _INSTALL = "Install them: pip install 'mpskit[cuda]'."
 # As PyTorch compiles Metal, no fast-math; and no contraction, as on the cpu backend.

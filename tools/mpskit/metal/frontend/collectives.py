@@ -41,21 +41,20 @@ def collective_calls(program: Program) -> Iterator[Call]:
 
 def _names(program: Program) -> set[str]:
     """Names of the program's functions that come to a collective operation in the end."""
-    mentioned = {
-        function.whole.begin: {program.text(i) for i in _mentions(program, function)}
-        for function in program.functions
-    }
+    callers: dict[str, set[str]] = {}
+    found: list[str] = []
+    for function in program.functions:
+        for index in _mentions(program, function):
+            callers.setdefault(program.text(index), set()).add(function.name)
+            if _COLLECTIVE.fullmatch(program.text(index)):
+                found.append(function.name)
     names: set[str] = set()
-    while True:
-        found = {
-            function.name
-            for function in program.functions
-            for texts in [mentioned[function.whole.begin]]
-            if texts & names or any(map(_COLLECTIVE.fullmatch, texts))
-        }
-        if found == names:
-            return names
-        names = found
+    while found:
+        name = found.pop()
+        if name not in names:
+            names.add(name)
+            found += callers.get(name, ())
+    return names
 
 
 def _mentions(program: Program, function: Function) -> Iterator[int]:
@@ -87,8 +86,8 @@ def _begin_of_path(program: Program, index: int) -> int:
     while program.text(index - 1) == "::":
         index -= 1
         before = program.tokens[index - 1]
-        if before.text == ">":
-            index = program.open_angle(index - 1) - 1
+        if (opening := program.open_angle(index - 1)) is not None:
+            index = opening - 1
         elif before.kind == "identifier" and before.text not in _BEFORE_CALL:
             index -= 1
     return index

@@ -5,6 +5,7 @@ The result keeps every line where it was, so that a C++ compiler's messages name
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Callable, Iterable, Sequence
 
@@ -19,6 +20,11 @@ _DECIMAL_FLOAT = re.compile(
     r"(?P<digits>(?:\d[\d']*\.[\d']*|\.\d[\d']*)(?:[eE][+-]?\d+)?|\d[\d']*[eE][+-]?\d+"
     r"|0[xX][0-9a-fA-F.']+[pP][+-]?\d+)(?P<suffix>[fFhH]|bf|BF)?"
 )
+
+# More specifiers than any declaration has, fewer than would make erasing slow.
+_LOOK_AROUND = 64
+# Nested conditionals repeat their first arms; longer ones stay as they are.
+_LONGEST_ARM = 4096
 
 # What a target needs in front of a collective call: how it came there, for a position in the
 # program and whether that lies in a kernel.
@@ -65,9 +71,11 @@ class Eraser:
         for index in range(len(self._program.tokens)):
             if index not in gone:
                 self._token(index)
-        self._conditionals(gone)
         for index, text in insertions:
-            self._insert_behind(index, text)
+            end = self._program.tokens[index].end
+            self._edits.append((end, end, text))
+        self._edits.sort()
+        self._conditionals(gone)
         return self._apply(0, len(self._program.source.text))
 
     def text_of(self, run: Run) -> str:
@@ -80,12 +88,15 @@ class Eraser:
         )
 
     def _apply(self, begin: int, end: int) -> str:
+        """The text between two offsets, edited; the edits must be in order."""
         text, position = [], begin
-        for start, stop, replacement in sorted(self._edits):
-            if start < begin or stop > end:
-                continue
-            text += [self._program.source.text[position:start], replacement]
-            position = stop
+        for at in range(bisect.bisect_left(self._edits, (begin,)), len(self._edits)):
+            start, stop, replacement = self._edits[at]
+            if start > end:
+                break
+            if stop <= end:
+                text += [self._program.source.text[position:start], replacement]
+                position = stop
         return "".join(text) + self._program.source.text[position:end]
 
     # One token at a time.
@@ -121,22 +132,23 @@ class Eraser:
     def _is_const(self, index: int) -> bool:
         """Whether the declaration that `constant` specifies says const anyway."""
         text = self._program.text
-        at = index - 1
-        while text(at) in _SPECIFIERS:
+        for at in range(index - 1, index - _LOOK_AROUND, -1):
             if text(at) in ("const", "constant"):
                 return True
-            at -= 1
-        at = index + 1
-        while text(at) in _SPECIFIERS:
+            if text(at) not in _SPECIFIERS:
+                break
+        for at in range(index + 1, index + _LOOK_AROUND):
             if text(at) == "const":
                 return True
-            at += 1
-        return self._is_const_behind_type(at)
+            if text(at) not in _SPECIFIERS:
+                return self._is_const_behind_type(at)
+        return False
 
     def _is_const_behind_type(self, at: int) -> bool:
         """Whether `T const` follows, the const behind the type's name."""
         tokens, text = self._program.tokens, self._program.text
-        while at < len(tokens) and (tokens[at].kind == "identifier" or text(at) in ("::", "<")):
+        end = min(len(tokens), at + _LOOK_AROUND)
+        while at < end and (tokens[at].kind == "identifier" or text(at) in ("::", "<")):
             if text(at) == "<":
                 closing = self._program.close_angle(at, len(tokens))
                 if closing is None:
@@ -169,11 +181,10 @@ class Eraser:
         for found in conditionals(self._program):
             if found.colon not in gone:
                 first = self.text_of(found.first_arm)
-                self._insert_behind(found.colon, f" ::mpskit::other_arm<decltype({first})> =")
-
-    def _insert_behind(self, index: int, text: str) -> None:
-        end = self._program.tokens[index].end
-        self._edits.append((end, end, text))
+                if len(first) <= _LONGEST_ARM:
+                    end = self._program.tokens[found.colon].end
+                    text = f" ::mpskit::other_arm<decltype({first})> ="
+                    bisect.insort(self._edits, (end, end, text))
 
     # Variables of a threadgroup.
 
@@ -186,10 +197,10 @@ class Eraser:
             begin = index
             while self._program.text(begin - 1) in ("static", "const", "constant"):
                 begin -= 1
+            if self._program.text(begin - 1) not in ("{", "}", ";", ":"):
+                continue
             statement = Run(begin, self._end_of_statement(index, body.end))
-            if self._program.text(begin - 1) in ("{", "}", ";", ":") and self._variables(
-                Run(index + 1, statement.end), statement
-            ):
+            if self._variables(Run(index + 1, statement.end), statement):
                 taken.update(statement)
         return taken
 

@@ -1,70 +1,21 @@
-"""From a Metal source with includes to one preprocessed text with line marks."""
+"""From a source with embedded includes to one preprocessed text with line marks."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from mpskit.metal.errors import CompileError, Diagnostic
-from mpskit.metal.frontend.tokens import Location, Source
+from mpskit.metal.errors import CompileError, Diagnostic, Location
+from mpskit.metal.frontend.tokens import Source
 from mpskit.metal.host_compiler import Compiler, CompilerFailedError
-
-_INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]')
-_PRAGMA_ONCE = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+once\b")
-# The standard library's headers: the shim stands in for all of them at once.
-_STANDARD = re.compile(r"metal_\w+|simd/simd\.h")
-
-
-def embed_includes(
-    source: str, name: str, include_dirs: Sequence[Path], *, folder: Path | None = None
-) -> str:
-    """Replaces each ``#include`` by the file it names, once a file, and marks the lines.
-
-    Includes of Metal's standard library disappear. One that is found nowhere stays, for the
-    preprocessor to report where it is not in a branch that is left out.
-
-    Args:
-        source: Metal source text.
-        name: what diagnostics call this text.
-        include_dirs: searched in order.
-        folder: where the text comes from; searched first by ``#include "…"``.
-    """
-    seen: set[Path] = set()
-
-    def embed(text: str, name: str, folder: Path | None) -> list[str]:
-        lines = [f'#line 1 "{name}"']
-        for number, line in enumerate(text.splitlines(), 1):
-            include = _INCLUDE.match(line)
-            if _PRAGMA_ONCE.match(line) or (include and _STANDARD.fullmatch(include[2])):
-                lines.append("")
-            elif include and (file := _find(include[2], include[1], folder, include_dirs)):
-                if file not in seen:
-                    seen.add(file)
-                    lines += embed(file.read_text(errors="replace"), str(file), file.parent)
-                lines.append(f'#line {number + 1} "{name}"')
-            else:
-                lines.append(line)
-        return lines
-
-    return "\n".join(embed(source, name, folder)) + "\n"
-
-
-def _find(name: str, quote: str, folder: Path | None, include_dirs: Sequence[Path]) -> Path | None:
-    places = [folder, *include_dirs] if quote == '"' and folder else include_dirs
-    for place in places:
-        file = place / name
-        if file.is_file():
-            return file.resolve()
-    return None
 
 
 def preprocess(text: str, compiler: Compiler, *, metal_version: int) -> Source:
     """Runs the compiler's preprocessor over an embedded text.
 
     Args:
-        text: the result of `embed_includes`.
+        text: the result of `mpskit.metal.frontend.includes.embed_includes`.
         compiler: any C++ compiler; its own macros and headers are kept out.
         metal_version: what ``__METAL_VERSION__`` says, e.g. 320 for Metal 3.2.
 
@@ -79,7 +30,7 @@ def preprocess(text: str, compiler: Compiler, *, metal_version: int) -> Source:
     }
     with tempfile.TemporaryDirectory(prefix="mpskit-") as scratch:
         file = Path(scratch, "program.cpp")
-        file.write_text(text)
+        file.write_text(text, errors="replace")
         try:
             output = compiler.run(
                 [

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from mpskit.metal.frontend.tokens import Brackets, Source, Token
 
 ADDRESS_SPACES = frozenset({"device", "constant", "threadgroup", "thread", "ray_data"})
 _CLASS_KEYS = frozenset({"struct", "class", "union"})
+_END_CLASS_HEAD = frozenset({"{", ";", "(", "=", ")"}) | _CLASS_KEYS
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,13 @@ class ClassHead:
     arguments: Run | None
 
 
+class _OpenScope(NamedTuple):
+    """What is still to be read of a namespace or class, and the names that lead to it."""
+
+    rest: Run
+    path: tuple[str, ...]
+
+
 class Program:
     """A preprocessed source with its brackets matched and its declarations found."""
 
@@ -78,7 +87,8 @@ class Program:
         self._brackets = Brackets(source)
         self.functions: list[Function] = []
         self.classes: list[ClassHead] = []
-        self._scan(Run(0, len(self.tokens)), ())
+        self._entered: _OpenScope | None = None  # by the declaration that was read last
+        self._scan()
 
     def text(self, index: int) -> str:
         """The text of a token, or nothing past either end."""
@@ -94,21 +104,12 @@ class Program:
 
     def close_angle(self, index: int, end: int) -> int | None:
         """The index of the ``>`` that closes the ``<`` at ``index``; None if it opens no list."""
-        depth = 0
-        while index < end:
-            text = self.text(index)
-            if text == "<":
-                depth += 1
-            elif text == ">":
-                depth -= 1
-                if depth == 0:
-                    return index
-            elif text in ("(", "["):
-                index = self.close(index)
-            elif text in (";", "{", "&&", "||"):
-                return None
-            index += 1
-        return None
+        closing = self._brackets.angle_partner(index)
+        return closing if closing is not None and closing < end else None
+
+    def open_angle(self, index: int) -> int | None:
+        """The index of the ``<`` that opens the list which the ``>`` at ``index`` closes."""
+        return self._brackets.angle_partner(index)
 
     def split(self, run: Run) -> list[Run]:
         """A list's items: the runs between its commas, brackets and angles skipped."""
@@ -161,10 +162,17 @@ class Program:
 
     # Declarations, scope by scope.
 
-    def _scan(self, run: Run, scope: tuple[str, ...]) -> None:
-        index = run.begin
-        while index < run.end:
-            index = self._declaration(index, run.end, scope)
+    def _scan(self) -> None:
+        """Reads all declarations in source order, without recursing into nested scopes."""
+        scopes = [_OpenScope(Run(0, len(self.tokens)), ())]
+        while scopes:
+            run, scope = scopes.pop()
+            index = run.begin
+            while index < run.end and self._entered is None:
+                index = self._declaration(index, run.end, scope)
+            if self._entered is not None:
+                scopes += [_OpenScope(Run(index, run.end), scope), self._entered]
+                self._entered = None
 
     def _declaration(self, index: int, end: int, scope: tuple[str, ...]) -> int:
         """Reads the declaration at ``index`` and returns where the next one begins."""
@@ -177,7 +185,7 @@ class Program:
             return self._namespace(index, end, scope)
         if text == "extern" and self.text(index + 2) == "{":
             closing = self.close(index + 2)
-            self._scan(Run(index + 3, closing), scope)
+            self._entered = _OpenScope(Run(index + 3, closing), scope)
             return closing + 1
         if text in ("using", "typedef", "static_assert"):
             return self._past_semicolon(index, end)
@@ -191,7 +199,7 @@ class Program:
             return opening + 1
         names = [t.text for t in self.tokens[index + 1 : opening] if t.kind == "identifier"]
         closing = self.close(opening)
-        self._scan(Run(opening + 1, closing), scope + tuple(names))
+        self._entered = _OpenScope(Run(opening + 1, closing), scope + tuple(names))
         return closing + 1
 
     def _past_semicolon(self, index: int, end: int) -> int:
@@ -341,38 +349,26 @@ class Program:
                 index -= 1
             index -= 1
         last = index
-        if self.text(index) == ">":
-            index = self.open_angle(index) - 1
+        if (opening := self.open_angle(index)) is not None:
+            index = opening - 1
         # `void ::c10::metal::f` is rooted: the return type is no part of the path.
         while self.text(index - 1) == "::" and self.text(index - 2) != "void":
             index -= 2
-            if self.text(index) == ">":
-                index = self.open_angle(index) - 1
+            if (opening := self.open_angle(index)) is not None:
+                index = opening - 1
         return " ".join(token.text for token in self.tokens[index : last + 1])
-
-    def open_angle(self, index: int) -> int:
-        """The index of the ``<`` that opens the list which the ``>`` at ``index`` closes."""
-        depth = 0
-        while index > 0:
-            depth += {">": 1, "<": -1}.get(self.text(index), 0)
-            if depth == 0:
-                return index
-            index -= 1
-        return 0
 
     def _opens_class(self, index: int, end: int) -> bool:
         """Whether the class key at ``index`` defines a class, rather than naming a type."""
         index += 1
-        while index < end and self.text(index) not in ("{", ";", "(", "=", ")"):
-            if self.text(index) == "[" or (
-                self.text(index) == "(" and self.text(index - 1) == "alignas"
-            ):
+        while index < end and self.text(index) not in _END_CLASS_HEAD:
+            if self.text(index) == "alignas" and self.text(index + 1) == "(":
+                index = self.close(index + 1)
+            elif self.text(index) == "[":
                 index = self.close(index)
-            elif self.text(index) == "<" and (closing := self.close_angle(index, end)):
+            elif closing := self.close_angle(index, end):
                 index = closing
             index += 1
-            if self.text(index - 1) == "alignas":
-                index = self.close(index) + 1
         return self.text(index) == "{"
 
     def _class(self, begin: int, key: int, end: int, scope: tuple[str, ...]) -> int:
@@ -397,7 +393,7 @@ class Program:
         after = self._past_semicolon(closing, end)
         self.classes.append(ClassHead(scope, name, Run(begin, after), arguments))
         # Specializations of one template are scopes of their own.
-        self._scan(Run(opening + 1, closing), (*scope, f"{name}@{opening}"))
+        self._entered = _OpenScope(Run(opening + 1, closing), (*scope, f"{name}@{opening}"))
         return after
 
     @cached_property

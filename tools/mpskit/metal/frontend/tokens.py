@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from mpskit.metal.errors import CompileError, Diagnostic
+from mpskit.metal.errors import CompileError, Diagnostic, Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,34 +24,23 @@ class Token:
     end: int
 
 
-@dataclass(frozen=True)
-class Location:
-    """A place in a file of the user's; lines and columns count from 1."""
-
-    file: str
-    line: int
-    column: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
-
-
-# Matches at every position: what is nothing else is punctuation, for the compiler to refuse.
+# Matches at every position: what is nothing else is punctuation, for the compiler to refuse. No
+# alternative is tried again from another start over the same text, so scanning takes linear time.
 _TOKEN = re.compile(
     r"""
-      (?P<space>\s+|\\\n)
-    | (?P<directive>(?m:^)[ \t]*\#[^\n]*)
-    | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]*)\((?:.|\n)*?\)(?P=fence)"
-        | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*")
-    | (?P<character>[uUL]?'(?:\\.|[^'\\\n])+')
+      (?P<directive>(?m:^)[^\S\n]*\#[^\n]*)
+    | (?P<space>\n|[^\S\n]+|\\\n)
+    | (?P<raw>(?:u8|[uUL])?R"(?P<fence>[^()\\\s"]{0,16})\()
+    | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*(?:"|\\?(?=\n)|\\?\Z))
+    | (?P<character>[uUL]?'(?:\\.|[^'\\\n])*(?:'|\\?(?=\n)|\\?\Z))
     | (?P<number>\.?\d(?:[eEpP][+-]|'[0-9a-fA-F]|[\w.])*)
     | (?P<identifier>[^\W\d]\w*|\$\w*)
-    | (?P<punctuation>::|->|\+\+|--|<<=|[-+*/%&|^=!<>]=|&&|\|\||\.\.\.|[^\w\s])
+    | (?P<punctuation>::|->|\+\+|--|<<=|>>=|[-+*/%&|^=!<>]=|&&|\|\||\.\.\.|[^\w\s])
     """,
     re.VERBOSE,
 )
 # `# 12 "file.metal" 1` as compilers print it, `#line 12 "file.metal"` as people write it.
-_LINE_MARK = re.compile(r'\s*#\s*(?:line\s+)?(\d+)\s+"((?:[^"\\]|\\.)*)"')
+_LINE_MARK = re.compile(r'\s*#\s*(?:line\s+)?(\d{1,9})\s+"((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
@@ -65,16 +54,27 @@ class Source:
         return list(self._scan())
 
     def _scan(self) -> Iterator[Token]:
-        for match in _TOKEN.finditer(self.text):
-            kind = "string" if match["string"] is not None else match.lastgroup or ""
+        position = 0
+        while match := _TOKEN.match(self.text, position):
+            kind, position = match.lastgroup or "", match.end()
+            if match["raw"] is not None:
+                kind, position = "string", self._end_of_raw_string(match)
             if kind not in ("space", "directive"):
-                yield Token(kind, match.group(), match.start(), match.end())
+                yield Token(kind, self.text[match.start() : position], match.start(), position)
+
+    def _end_of_raw_string(self, opening: re.Match[str]) -> int:
+        closing = f'){opening["fence"]}"'
+        at = self.text.find(closing, opening.end())
+        if at < 0:
+            where = self.locate(opening.start())
+            raise CompileError([Diagnostic(where, "error", f"raw string without '{closing}'")])
+        return at + len(closing)
 
     @cached_property
     def _marks(self) -> list[tuple[int, int, str]]:
         """Each run of lines: the offset where it starts, its first line's number, its file."""
         marks = [(0, 1, "program_source")]
-        for match in re.finditer(r"(?m)^[^\n]*#[^\n]*\n", self.text):
+        for match in re.finditer(r"(?m)^[^\S\n]*#[^\n]*\n", self.text):
             if mark := _LINE_MARK.match(match.group()):
                 file = re.sub(r"\\(.)", r"\1", mark[2])
                 marks.append((match.end(), int(mark[1]), file))
@@ -89,33 +89,73 @@ class Source:
 
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+# Apple's compiler, a clang, goes no deeper either.
+MAX_BRACKET_DEPTH = 256
+# What cannot stand between a `<` and its `>`; `&&` and `||` can where the list is one for certain.
+_END_ANGLES = frozenset({";", "{", "}"})
+_END_COMPARISON = frozenset({"&&", "||"})
+_TEMPLATE = re.compile(r"template|\w+_[tv]|enable_if|conditional|is_\w+|\w+_cast|\w*_type")
+_DECLARES_TEMPLATE = frozenset({"struct", "class", "using"})
 
 
 class Brackets:
-    """Partners of brackets, found once for all of a token list."""
+    """Partners of brackets, and of angles that may be a template's, found once for all tokens."""
 
     def __init__(self, source: Source) -> None:
+        self._source = source
         self._partner: dict[int, int] = {}
-        open_ones: list[int] = []
-        for index, token in enumerate(source.tokens):
+        self._angle: dict[int, int] = {}
+        tokens = source.tokens
+        templates = {
+            name.text
+            for key, name in zip(tokens, tokens[1:], strict=False)
+            if key.text in _DECLARES_TEMPLATE
+        }
+        open_brackets: list[int] = []
+        open_angles: list[list[int]] = [[]]  # for each open bracket, those inside it
+        certain: set[int] = set()
+        for index, token in enumerate(tokens):
             if token.kind != "punctuation":
                 continue
-            if token.text in _CLOSING:
-                open_ones.append(index)
-            elif token.text in _CLOSING.values():
-                if not open_ones or _CLOSING[source.tokens[open_ones[-1]].text] != token.text:
-                    raise _unmatched(source, token)
-                opening = open_ones.pop()
+            text = token.text
+            if text in _END_ANGLES:
+                open_angles[-1].clear()
+            elif text in _END_COMPARISON:
+                while open_angles[-1] and open_angles[-1][-1] not in certain:
+                    open_angles[-1].pop()
+            if text in _CLOSING:
+                open_brackets.append(index)
+                open_angles.append([])
+                if len(open_brackets) > MAX_BRACKET_DEPTH:
+                    raise self._error(token, f"brackets nest deeper than {MAX_BRACKET_DEPTH}")
+            elif text in _CLOSING.values():
+                if not open_brackets or _CLOSING[tokens[open_brackets[-1]].text] != text:
+                    raise self._error(token, f"'{text}' has no partner")
+                opening = open_brackets.pop()
+                open_angles.pop()
                 self._partner[opening] = index
                 self._partner[index] = opening
-        if open_ones:
-            raise _unmatched(source, source.tokens[open_ones[-1]])
+            elif text == "<":
+                open_angles[-1].append(index)
+                before = tokens[index - 1].text if index else ""
+                if before in templates or _TEMPLATE.fullmatch(before):
+                    certain.add(index)
+            elif text == ">" and open_angles[-1]:
+                opening = open_angles[-1].pop()
+                self._angle[opening] = index
+                self._angle[index] = opening
+        if open_brackets:
+            token = tokens[open_brackets[-1]]
+            raise self._error(token, f"'{token.text}' has no partner")
 
     def partner(self, index: int) -> int:
         """The index of the bracket that belongs to the one at ``index``."""
         return self._partner[index]
 
+    def angle_partner(self, index: int) -> int | None:
+        """The same for ``<`` and ``>``; None where that is a comparison for certain."""
+        return self._angle.get(index)
 
-def _unmatched(source: Source, token: Token) -> CompileError:
-    where = source.locate(token.start)
-    return CompileError([Diagnostic(where, "error", f"'{token.text}' has no partner")])
+    def _error(self, token: Token, message: str) -> CompileError:
+        where = self._source.locate(token.start)
+        return CompileError([Diagnostic(where, "error", message)])
