@@ -174,5 +174,10 @@ def test_a_whole_run_must_launch_every_kernel() -> None:
     assert not _result(failures=(Failure("t", "m", "r"),)).ok
 
 
+def test_infinite_errors_are_null_in_json() -> None:
+    data = _result(worst={"float16": WorstError(float("inf"), "x")}).to_json()
+    assert data["worst"] == {"float16": {"ulp": None, "sample": "x"}}
+
+
 def test_host_names_have_three_parts() -> None:
     assert split_host_name("log_softmax_row_bfloat_u64") == ("log_softmax_row", "bfloat", "u64")
