@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import git
 
-from mpskit.checkout.git import Git, refuse_redirections
+from mpskit.checkout.git import (
+    EXECUTABLE_FILE,
+    REGULAR_FILE,
+    Entry,
+    Git,
+    refuse_redirections,
+)
 from mpskit.errors import MpskitError
 
 NATIVE_FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"
@@ -187,6 +194,36 @@ class Checkout:
                 found[path] = "assumed unchanged (git update-index --no-assume-unchanged)"
         return found
 
+    def index_entries(self, paths: Iterable[str]) -> dict[str, Entry]:
+        """What the index holds at each of ``paths``; missing ones are left out."""
+        wanted = list(paths)
+        if not wanted:
+            return {}
+        entries = {}
+        for field in self.git.fields("ls-files", "-z", "--stage", "--", *wanted):
+            details, path = field.split("\t", 1)
+            mode, object_id, _stage = details.split(" ")
+            entries[path] = Entry(mode, object_id)
+        return entries
+
+    def work_tree_entries(self, paths: Iterable[str], *, store: bool = False) -> dict[str, Entry]:
+        """What committing the regular files among ``paths`` would store; writes them if asked."""
+        files = [path for path in paths if _is_regular(self.root / path)]
+        if not files:
+            return {}
+        names = "".join(f"{path}\n" for path in files)
+        options = ["-w"] if store else []
+        output = self.git.run("hash-object", *options, "--stdin-paths", stdin=os.fsencode(names))
+        modes = [
+            EXECUTABLE_FILE if (self.root / path).stat().st_mode & stat.S_IXUSR else REGULAR_FILE
+            for path in files
+        ]
+        ids = output.decode().split()
+        return {
+            path: Entry(mode, object_id)
+            for path, mode, object_id in zip(files, modes, ids, strict=True)
+        }
+
     def refuse_dirty(self, paths: Iterable[str]) -> None:
         """Raise where one of ``paths`` has changes of the user's; names them."""
         dirty = self.dirty(paths)
@@ -198,9 +235,22 @@ class Checkout:
                 "it again.",
             )
 
+    def refuse_checked_out_elsewhere(self, branch: str) -> None:
+        """Raise where another worktree of the repository has ``branch``, a full ref name."""
+        where = self.git.line("for-each-ref", "--format=%(worktreepath)", branch)
+        if where and Path(where).resolve() != self.root.resolve():
+            raise MpskitError(
+                f"Branch {branch.removeprefix('refs/heads/')} is checked out in {where}.",
+                hint=f"Run the command there, or free the branch: git -C {where} checkout --detach",
+            )
+
     def changed_paths(self, old: str, new: str) -> list[str]:
         """The paths at which two commits differ."""
         return self.git.fields("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
+
+
+def _is_regular(place: Path) -> bool:
+    return not place.is_symlink() and place.is_file()
 
 
 def _find_repository(path: Path) -> git.Repo:

@@ -28,6 +28,12 @@ _SETTINGS = (
     "submodule.recurse=false",
     "user.useConfigOnly=true",
     "advice.detachedHead=false",
+    # Our commits and replayed ones are the user's to sign, when they have seen them.
+    "commit.gpgSign=false",
+    # Programs that git would leave running in the background, with our lock in their hands.
+    "core.fsmonitor=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
 )
 _ENVIRONMENT = {
     # `git status` must not rewrite the user's index on the side.
@@ -101,6 +107,8 @@ class Git:
                 ["git", *settings, *arguments],
                 istream=subprocess.PIPE,
                 as_process=True,
+                # Children hold the lock on: they can outlive us, where we are killed.
+                close_fds=False,
                 env={**self._environment, **(environment or {})},
             )
         except git.exc.GitCommandNotFound:
@@ -175,6 +183,17 @@ class Git:
             "commit-tree", tree, *parent_options, stdin=message.encode(), environment=who
         )
         return os.fsdecode(output).strip()
+
+    def merge_contents(self, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
+        """What both sides made of ``base``, None where they changed the same lines."""
+        with tempfile.TemporaryDirectory(prefix="mpskit-merge-") as directory:
+            files = [Path(directory, name) for name in ("ours", "base", "theirs")]
+            for file, content in zip(files, (ours, base, theirs), strict=True):
+                file.write_bytes(content)
+            try:
+                return self.run("merge-file", "--stdout", *map(str, files))
+            except GitError:
+                return None
 
     def change_refs(self, changes: Iterable[RefChange], reason: str) -> None:
         """Carry out all of ``changes`` or none; each old value is checked."""

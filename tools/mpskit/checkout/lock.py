@@ -20,7 +20,9 @@ def exclusive(directory: Path, operation: str, checkout_root: Path) -> Iterator[
     """Hold the lock in ``directory`` (made for it, and removed with it when it ends up empty).
 
     The kernel's lock on the file counts, not the file: it ends with its process, however that
-    ends, so a lock that a crash left behind is no obstacle. The file's text names the holder.
+    ends, so a lock that a crash left behind is no obstacle. Programs started inside the block hold
+    the lock on until they end: what a killed mpskit's git still does, it does alone. The file's
+    text names the holder.
 
     Raises:
         MpskitError: another process holds the lock; names it.
@@ -48,6 +50,7 @@ def _acquire(path: Path, checkout_root: Path) -> int:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _still_at(path, descriptor):
+                os.set_inheritable(descriptor, True)
                 return descriptor
             os.close(descriptor)
         except BlockingIOError:

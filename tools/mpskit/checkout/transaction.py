@@ -1,8 +1,10 @@
 """Move a checkout from one commit to another, refs included, entirely or not at all.
 
 The new commits exist as git objects before anything here runs. A move writes a journal into git's
-directory, then makes refs, then has git change the work tree, then deletes refs. A failure on the
-way is undone at once; after a crash the next move reads the journal and undoes it first.
+directory first. To go to another branch it makes refs, has git change the work tree, and deletes
+refs; to move the branch that is checked out it has git change the work tree, and the refs last.
+A failure on the way is undone at once; after a crash the next move reads the journal and undoes
+it first.
 """
 
 from __future__ import annotations
@@ -31,6 +33,17 @@ _JOURNAL = "journal.json"
 
 
 @dataclass(frozen=True)
+class Settled:
+    """A file of the user's that a move finds as it would leave it; ``staged`` is its index entry.
+
+    Neither the move nor its undoing writes such a file: only the index follows.
+    """
+
+    path: str
+    staged: Entry | None
+
+
+@dataclass(frozen=True)
 class Move:
     """Take HEAD, index and work tree from ``before`` to ``after``, and change ``refs``."""
 
@@ -38,6 +51,12 @@ class Move:
     before: Head
     after: Head
     refs: tuple[RefChange, ...]
+    settled: tuple[Settled, ...] = ()
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the branch that is checked out moves, and stays checked out."""
+        return self.before.branch is not None and self.before.branch == self.after.branch
 
     @property
     def reason(self) -> str:
@@ -55,6 +74,10 @@ class Move:
             Head(**data["before"]),
             Head(**data["after"]),
             tuple(RefChange(**change) for change in data["refs"]),
+            tuple(
+                Settled(item["path"], Entry(**item["staged"]) if item["staged"] else None)
+                for item in data["settled"]
+            ),
         )
 
 
@@ -97,10 +120,11 @@ class Transaction:
         """Do ``move``, or leave everything as it was and raise."""
         try:
             _write_atomically(self.journal, move.to_json())
-            self.git.change_refs((ref for ref in move.refs if ref.new is not None), move.reason)
-            if move.before != move.after:
-                self._switch(move.after)
-            self.git.change_refs((ref for ref in move.refs if ref.new is None), move.reason)
+            if move.in_place and move.before != move.after:
+                self._advance(move)
+                self.git.change_refs(move.refs, move.reason)
+            else:
+                self._go_elsewhere(move)
         except BaseException as failure:
             self._undo_at_once(move, failure)
             raise
@@ -116,6 +140,44 @@ class Transaction:
                 hint="Mend that; then run `mpskit revert`, which puts everything back.",
             ) from failure
         self.journal.unlink(missing_ok=True)
+
+    def settled(self, before: Head, after: Head) -> tuple[Settled, ...]:
+        """The files that are changed by the user, but are as moving to ``after`` would have them.
+
+        Raises:
+            MpskitError: at another path that the move changes, there are changes of the user's.
+        """
+        paths = self.checkout.changed_paths(before.commit, after.commit)
+        dirty = [item.path for item in self.checkout.dirty(paths)]
+        wanted = self.git.entries(after.commit, dirty)
+        present = self.checkout.work_tree_entries(dirty)
+        staged = self.checkout.index_entries(dirty)
+        old = self.git.entries(before.commit, dirty)
+        settled = [
+            Settled(path, staged.get(path))
+            for path in dirty
+            if path in wanted
+            and present.get(path) == wanted[path]
+            and staged.get(path) in (old.get(path), wanted[path])
+        ]
+        done = {item.path for item in settled}
+        self.checkout.refuse_dirty(path for path in dirty if path not in done)
+        return tuple(settled)
+
+    def _go_elsewhere(self, move: Move) -> None:
+        self.git.change_refs((ref for ref in move.refs if ref.new is not None), move.reason)
+        if move.before != move.after:
+            self._switch(move.after)
+        self.git.change_refs((ref for ref in move.refs if ref.new is None), move.reason)
+
+    def _advance(self, move: Move) -> None:
+        """Bring index and work tree to ``move.after``, with HEAD's branch still where it was."""
+        paths = [item.path for item in move.settled]
+        if paths:
+            entries = self.git.entries(move.after.commit, paths)
+            self.git.run("update-index", "-z", "--index-info", stdin=index_information(entries))
+            self.git.answer("update-index", "-q", "--refresh")
+        self.git.run("read-tree", "-m", "-u", move.before.commit, move.after.commit)
 
     def _switch(self, head: Head) -> None:
         """Check ``head`` out: only paths that differ change, others keep what the user did."""
@@ -158,8 +220,10 @@ class Transaction:
         """
         paths = self.checkout.changed_paths(move.before.commit, move.after.commit)
         before = self.git.entries(move.before.commit, paths)
-        kept, rewrite = self._take_back_files(paths, before, move)
-        self._restore_index(paths, before)
+        settled = {item.path: item.staged for item in move.settled}
+        ours = [path for path in paths if path not in settled]
+        kept, rewrite = self._take_back_files(ours, before, move)
+        self._restore_index({path: settled.get(path, before.get(path)) for path in paths})
         if rewrite:
             # No `-u`: on a full disk there is no room to write the index once more.
             self.git.run("checkout-index", "-f", "--", *rewrite)
@@ -194,21 +258,11 @@ class Transaction:
                 _remove_with_empty_parents(self.checkout.root, path)
         return kept, rewrite
 
-    def _restore_index(self, paths: list[str], before: dict[str, Entry]) -> None:
-        now = self._index_entries(paths)
-        changes = {path: before.get(path) for path in paths if now.get(path) != before.get(path)}
+    def _restore_index(self, wanted: dict[str, Entry | None]) -> None:
+        now = self.checkout.index_entries(wanted)
+        changes = {path: entry for path, entry in wanted.items() if now.get(path) != entry}
         if changes:
             self.git.run("update-index", "-z", "--index-info", stdin=index_information(changes))
-
-    def _index_entries(self, paths: list[str]) -> dict[str, Entry]:
-        if not paths:
-            return {}
-        entries = {}
-        for field in self.git.fields("ls-files", "-z", "--stage", "--", *paths):
-            details, path = field.split("\t", 1)
-            mode, object_id, _stage = details.split(" ")
-            entries[path] = Entry(mode, object_id)
-        return entries
 
     def _is_ours(self, path: str, before: Entry | None, after: Entry | None) -> bool | None:
         """Whether ``path`` holds the move's text, whole or cut off; None where it is as before."""
@@ -227,7 +281,9 @@ class Transaction:
     def _is_cut_off(self, place: Path, object_id: str) -> bool:
         """Whether ``place`` is the beginning of a blob, as a crash in mid-write leaves it."""
         content = self.git.contents([object_id])[object_id]
-        return content.startswith(place.read_bytes())
+        # With core.autocrlf the file has other line ends than the blob.
+        written = place.read_bytes().replace(b"\r\n", b"\n").removesuffix(b"\r")
+        return content.replace(b"\r\n", b"\n").startswith(written)
 
     def _restore_head(self, move: Move) -> None:
         if self.checkout.head() == move.before:
