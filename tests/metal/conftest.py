@@ -33,13 +33,22 @@ class StagedLibrary:
         kernel = getattr(self._library, name)
 
         def call(*args: Any, **kwargs: Any) -> None:
-            staged = [a.to(self._device) if isinstance(a, torch.Tensor) else a for a in args]
+            staged = [self._stage(a) if isinstance(a, torch.Tensor) else a for a in args]
             kernel(*staged, **kwargs)
             for argument, copy in zip(args, staged, strict=True):
                 if argument is not copy:
                     argument.copy_(copy)
 
         return call
+
+    def _stage(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor itself, or a copy on the device with the same offset and strides."""
+        if tensor.device.type == self._device:
+            return tensor
+        storage = torch.UntypedStorage(tensor.untyped_storage().nbytes(), device=self._device)
+        storage.copy_(tensor.untyped_storage())
+        copy = torch.empty(0, dtype=tensor.dtype, device=self._device)
+        return copy.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
 @pytest.fixture(scope="module")
