@@ -20,6 +20,8 @@ COMMANDS = {
     "apply": "Apply the patch set to a PyTorch checkout, on a branch of its own.",
     "diff": "Show what the patch set changes in a PyTorch checkout.",
     "revert": "Remove the applied patch set from a PyTorch checkout.",
+    "build": "Build what can be built of the applied patch set on this machine.",
+    "doctor": "Say what this machine can do, and how to get what it lacks.",
     "test": "Run PyTorch's OpInfo data and our samples through the patch's kernels.",
     "bench": "Measure the patch's kernels beside torch's op and a three-read design.",
 }
