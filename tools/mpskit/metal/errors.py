@@ -48,3 +48,11 @@ class CompileError(MpskitError):
 
 class LaunchError(MpskitError):
     """A kernel was called with arguments, a grid or a threadgroup that it cannot take."""
+
+
+class KernelFaultError(MpskitError):
+    """A thread of a kernel did what would have ended the process: the message says which."""
+
+
+class KernelTimeoutError(MpskitError):
+    """A kernel did not end within its time limit."""

@@ -75,6 +75,7 @@ class Dispatch:
     threads: Size3
     group_size: Size3
     threadgroup_lengths: Sequence[int]  # of [[threadgroup(0)]], 1, …
+    timeout: float | None = None  # seconds
 
 
 class Kernel(ABC):
@@ -87,6 +88,8 @@ class Kernel(ABC):
 
     device_type: ClassVar[str]
     """Of the tensors that it takes, and the name of the backend."""
+    can_be_stopped: ClassVar[bool] = False
+    """Whether a launch can be given a time limit."""
     thread_execution_width = SIMD_WIDTH
 
     def __init__(
@@ -119,6 +122,7 @@ class Kernel(ABC):
         group_size: Extent = None,
         arg_casts: ArgCasts = None,
         threadgroup_lengths: Mapping[int, int] | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Runs the kernel: to its end on the cpu, in torch's current stream on a GPU.
 
@@ -129,9 +133,13 @@ class Kernel(ABC):
             group_size: threadgroup in threads, as many dimensions as ``threads``.
             arg_casts: what ints and floats are sent as; see `mpskit.metal.arguments`.
             threadgroup_lengths: bytes of each ``[[threadgroup(n)]]`` argument, by n.
+            timeout: seconds after which the kernel is stopped, on the cpu backend.
 
         Raises:
             LaunchError: before anything runs, or when the kernel runs out of threadgroup memory.
+            KernelFaultError: on the cpu, a thread did what would have ended the process.
+            KernelTimeoutError: the kernel was stopped.
+            SanitizerError: the library was compiled with ``sanitize=True`` and has reports.
         """
         import torch
 
@@ -148,9 +156,11 @@ class Kernel(ABC):
                     self._check_scalar(position, packed, parameter)
                 arguments.append(packed)
         self._check_count(len(args))
+        self._check_timeout(timeout)
         sizes = self._sizes(grid, extent(group_size, "group_size"))
         if sizes:
-            self._launch(arguments, Dispatch(*sizes, self._lengths(threadgroup_lengths or {})))
+            lengths = self._lengths(threadgroup_lengths or {})
+            self._launch(arguments, Dispatch(*sizes, lengths, timeout))
 
     @abstractmethod
     def _launch(self, arguments: Sequence[torch.Tensor | Packed], dispatch: Dispatch) -> None:
@@ -163,6 +173,17 @@ class Kernel(ABC):
                 hint=f"The {self.device_type} backend takes {self.device_type.upper()} tensors; "
                 f"call .{self.device_type}() on it.",
             )
+
+    def _check_timeout(self, timeout: float | None) -> None:
+        if timeout is None:
+            return
+        if not self.can_be_stopped:
+            raise LaunchError(
+                f"{self.name}: a kernel of the {self.device_type} backend cannot be stopped.",
+                hint="Leave timeout= out, or run the kernel with backend='cpu'.",
+            )
+        if timeout <= 0:
+            raise LaunchError(f"{self.name}: a time limit of {timeout} seconds.")
 
     def _check_count(self, count: int) -> None:
         missing = [p for p in self.buffers if p.index >= count]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mpskit.metal.frontend.erase import Eraser
 from mpskit.metal.frontend.kernels import Kernel
@@ -11,18 +11,26 @@ from mpskit.metal.frontend.structure import Program
 ENTRY_POINTS = "mpskit entry points"
 
 
-def erased_program(program: Program, kernels: Sequence[Kernel], eraser: Eraser) -> str:
+def erased_program(
+    program: Program,
+    kernels: Sequence[Kernel],
+    eraser: Eraser,
+    insertions: Iterable[tuple[int, str]] = (),
+) -> str:
     """The program as C++, in which `function_of` each kernel can be called.
 
     Behind each explicit instantiation, in its scope, stands a constant that holds the kernel's
     address.
+
+    Args:
+        insertions: further text to put behind a token, by the token's index.
     """
     behind = {
         number: (kernel.instantiation.whole.end - 1, f"\x00{number}\x00")
         for number, kernel in enumerate(kernels)
         if kernel.instantiation
     }
-    body = eraser.erase(behind.values())
+    body = eraser.erase([*behind.values(), *insertions])
     for number, kernel in enumerate(kernels):
         if kernel.instantiation:
             parameters = eraser.text_of(kernel.instantiation.parameters)

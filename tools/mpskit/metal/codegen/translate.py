@@ -36,9 +36,13 @@ def package_digest() -> str:
     return cache.key(part for f in sorted(files) for part in (f.name, f.read_bytes()))
 
 
+def is_ours(file: str) -> bool:
+    """Whether a compiler's messages or line tables name a file that the user never wrote."""
+    return file.startswith((str(_PACKAGE), ENTRY_POINTS))
+
+
 def raise_users_errors(diagnostics: Sequence[Diagnostic]) -> None:
     """Raises CompileError with those that lie in the user's files; returns when none does."""
-    ours = (str(_PACKAGE), ENTRY_POINTS)
-    theirs = [d for d in diagnostics if not d.location.file.startswith(ours)]
+    theirs = [d for d in diagnostics if not is_ours(d.location.file)]
     if theirs:
         raise CompileError(theirs) from None

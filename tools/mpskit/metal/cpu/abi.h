@@ -27,6 +27,24 @@ struct Position {
   unsigned kernel, function;
 };
 
+// A `threadgroup` variable of a kernel, the same for every thread of a threadgroup.
+struct ThreadgroupVariable {
+  unsigned site; // tells the declarations of a library apart
+  const char* name;
+  unsigned long bytes;
+  unsigned alignment;
+  unsigned element_bytes; // of an array's elements; of the variable when it is no array
+};
+
+enum class AccessKind : unsigned { read, write, atomic_read, atomic_write };
+
+constexpr bool is_write(AccessKind kind) {
+  return kind == AccessKind::write || kind == AccessKind::atomic_write;
+}
+constexpr bool is_atomic(AccessKind kind) {
+  return kind == AccessKind::atomic_read || kind == AccessKind::atomic_write;
+}
+
 struct Runtime {
   // The running thread's position, for the kernel's code to update.
   Position* (*position)();
@@ -35,10 +53,19 @@ struct Runtime {
   // Waits for the simdgroup's, then the threadgroup's, remaining threads. `flags`: mem_flags.
   void (*simdgroup_barrier)(unsigned flags);
   void (*threadgroup_barrier)(unsigned flags);
-  // The place of one `threadgroup` variable, the same for every thread of a threadgroup. `site`
-  // tells the declarations of a library apart.
-  void* (*threadgroup_memory)(unsigned site, unsigned long bytes, unsigned long alignment);
+  void* (*threadgroup_memory)(const ThreadgroupVariable& variable);
+
+  // Called by sanitized libraries only. `pc`: a return address in kernel code.
+  void (*access)(const void* address, unsigned long bytes, AccessKind kind, const void* pc);
+  void (*misaligned)(const void* address, unsigned alignment, const char* type, const void* pc);
+  void (*fence)();
+  // A kernel's `return`, at a position in its text.
+  void (*at_return)(unsigned position);
 };
+
+// What a marked position says of the operation there, in its lowest bits, in sanitized libraries.
+enum class Operation : unsigned { other, quad, of_active_lanes };
+constexpr unsigned operation_bits = 2;
 
 enum class ParameterKind : unsigned { buffer, threadgroup, builtin };
 
@@ -60,6 +87,16 @@ struct Kernel {
   unsigned max_threads; // max_total_threads_per_threadgroup, or 1024
 };
 
+// An argument as the sanitizer must know it.
+struct Buffer {
+  void* address;
+  unsigned long bytes;
+  unsigned element_bytes;
+  unsigned scalar_bytes; // the smallest unit that threads may share out among them
+  bool writable;
+  const char* name;
+};
+
 struct Dispatch {
   const Kernel* kernel;
   void* const* buffers;
@@ -68,6 +105,76 @@ struct Dispatch {
   Uint3 threads;
   Uint3 group_size;
   unsigned workers; // OS threads to spread the threadgroups over, 0 for one a core
+  double timeout; // seconds, 0 for none
+  const Buffer* sanitized; // one for each of `buffers`, or null where nothing is checked
+  unsigned buffer_count;
+};
+
+// ---- what came of a dispatch ----
+
+enum class Failure : unsigned { none, refused, fault, timeout };
+
+enum class Check : unsigned {
+  out_of_bounds,
+  race_in_threadgroup,
+  race_across_threadgroups,
+  unwritten_threadgroup_memory,
+  barrier_divergence,
+  simd_divergence,
+  read_only_write,
+  misaligned_access,
+};
+
+enum class Space : unsigned { device, constant, threadgroup };
+
+struct Access {
+  const void* pc;
+  Uint3 thread; // position in its threadgroup
+  Uint3 threadgroup;
+  AccessKind kind;
+  unsigned bytes;
+};
+
+// Threads that are elsewhere while others meet.
+struct Absent {
+  enum class Place : unsigned { returned, ran_to_end, at_barrier, at_simd_operation };
+
+  Place place;
+  const void* pc; // where; null for those that ran to the end
+  unsigned first, last; // indices in the threadgroup
+  unsigned count;
+};
+
+constexpr unsigned max_absent = 4;
+
+struct Report {
+  Check check;
+  Access access;
+  Access other; // of a race: the access that came first
+  bool same_value; // both wrote the same
+  const char* variable; // a buffer or `threadgroup` variable; null where no memory is concerned
+  Space space;
+  long index; // of the element, as the parameter or the variable has them
+  unsigned long elements; // that the variable has
+  unsigned alignment; // that a misaligned access needs,
+  const char* type; // and the type that needs it
+  unsigned active; // threads that met,
+  unsigned expected; // and that should have
+  bool simdgroup; // they are lanes of a simdgroup
+  Absent absent[max_absent];
+  unsigned absent_count;
+};
+
+constexpr unsigned long message_bytes = 1024;
+
+struct Outcome {
+  Failure failure;
+  char message[message_bytes];
+  const void* pc; // of a fault
+  const void* image; // where the kernel library is loaded
+  const Report* reports; // until this OS thread's next dispatch
+  unsigned report_count;
+  bool capped; // there was more to report
 };
 
 } // namespace mpskit::abi

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from mpskit.metal.codegen.emit import (
     ENTRY_POINTS,
@@ -23,6 +24,7 @@ _PREAMBLE = """\
 #include "mpskit_shim.h"
 #include "kernel_support.h"
 """
+_SANITIZER_HOOKS = '#include "sanitizer/hooks.h"\n'
 
 _ENTRY = """\
 static constexpr auto kernel_{number} = {function};
@@ -42,7 +44,9 @@ static constexpr abi::Kernel kernels[] = {{
 
 }} // namespace mpskit::cpu
 
-#define MPSKIT_EXPORT extern "C" __attribute__((visibility("default")))
+// Not watched: while the library is loaded there is nobody to tell.
+#define MPSKIT_EXPORT \\
+  extern "C" __attribute__((visibility("default"), no_sanitize("thread")))
 MPSKIT_EXPORT const mpskit::abi::Kernel* {table}() {{
   return mpskit::cpu::kernels;
 }}
@@ -64,9 +68,60 @@ def translation_unit(program: Program, kernels: Sequence[Kernel]) -> str:
     )
 
 
+def sanitized_translation_unit(program: Program, kernels: Sequence[Kernel]) -> str:
+    """As `translation_unit`, for a compiler that instruments accesses.
+
+    Marks say what operation stands there, and kernels say at which ``return`` they end.
+    """
+
+    def mark(position: int, in_kernel: bool) -> str:
+        return _mark_collective_call(_place(position, _operation(program, position)), in_kernel)
+
+    eraser = Eraser(program, _declare_threadgroup_variables, mark)
+    return "\n".join(
+        [
+            _PREAMBLE.format(swizzles=swizzle_macros(program.swizzles)) + _SANITIZER_HOOKS,
+            erased_program(program, kernels, eraser, _marked_returns(program)),
+            _entries(kernels),
+        ]
+    )
+
+
+# abi::Operation.
+_OTHER, _QUAD, _OF_ACTIVE_LANES = 0, 1, 2
+_OPERATION_BITS = 2
+# Defined by which lanes are active, so no mistake in divergent flow.
+_FOR_DIVERGENT_FLOW = re.compile(
+    r"(?:simd|quad)_(?:is_first|active_threads_mask|broadcast_first|is_helper_thread)"
+)
+
+
+def _place(position: int, operation: int) -> int:
+    return position << _OPERATION_BITS | operation
+
+
+def _operation(program: Program, begin: int) -> int:
+    """Of the call that begins at a token: its name is the last one ahead of its arguments."""
+    while program.text(begin + 1) == "::" or program.text(begin) == "::":
+        begin += 1
+    name = program.text(begin)
+    if _FOR_DIVERGENT_FLOW.fullmatch(name):
+        return _OF_ACTIVE_LANES
+    return _QUAD if name.startswith("quad_") else _OTHER
+
+
+def _marked_returns(program: Program) -> Iterator[tuple[int, str]]:
+    """What goes behind each ``return`` of a kernel: its value, of type void, says where it is."""
+    for function in program.functions:
+        if function.is_kernel and function.body is not None:
+            for index in function.body:
+                if program.text(index) == "return" and program.text(index + 1) == ";":
+                    yield index, f" ::mpskit::cpu::at_return({_place(index, _OTHER)})"
+
+
 def _declare_threadgroup_variables(kind: str, variables: Sequence[ThreadgroupVariable]) -> str:
     declarators = (
-        f"(&{v.name}){v.extents} = ::mpskit::cpu::ThreadgroupVariable{{{v.site}}}"
+        f'(&{v.name}){v.extents} = ::mpskit::cpu::ThreadgroupVariable{{{v.site}, "{v.name}"}}'
         for v in variables
     )
     return f"{kind} {', '.join(declarators)}"

@@ -11,14 +11,24 @@ using abi::ParameterKind;
 using abi::Thread;
 namespace builtins = entry::builtins;
 
+template <class T>
+struct ArrayElement {
+  using type = T;
+};
+template <class T, unsigned long N>
+struct ArrayElement<T[N]> : ArrayElement<T> {};
+
 // A `threadgroup` variable's place, as whatever type the declaration asks for. Its constructor
 // does not run, as in Metal: the memory starts undefined.
 struct ThreadgroupVariable {
   unsigned site;
+  const char* name;
 
   template <class T>
   operator T&() const {
-    return *static_cast<T*>(target::runtime->threadgroup_memory(site, sizeof(T), alignof(T)));
+    const abi::ThreadgroupVariable variable{
+        site, name, sizeof(T), alignof(T), sizeof(typename ArrayElement<T>::type)};
+    return *static_cast<T*>(target::runtime->threadgroup_memory(variable));
   }
 };
 
@@ -28,6 +38,11 @@ inline void at_kernel(unsigned position) {
 }
 inline void at(unsigned position) {
   target::runtime->position()->function = position;
+}
+
+// Stands in a kernel's `return`, where accesses are checked.
+inline void at_return(unsigned position) {
+  target::runtime->at_return(position);
 }
 
 struct Pointer {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,21 @@ from mpskit.metal.arguments import Packed
 from mpskit.metal.codegen.translate import (
     INCLUDE_DIRS,
     THREAD_HEADER,
+    is_ours,
     package_digest,
     raise_users_errors,
     translate,
 )
 from mpskit.metal.cpu import emit
-from mpskit.metal.errors import LaunchError
+from mpskit.metal.cpu.structures import (
+    Buffer,
+    DispatchRecord,
+    Failure,
+    KernelRecord,
+    Outcome,
+    ParameterKind,
+)
+from mpskit.metal.errors import KernelFaultError, KernelTimeoutError, LaunchError
 from mpskit.metal.frontend.preprocess import read_diagnostics
 from mpskit.metal.host_compiler import (
     SUFFIX,
@@ -28,21 +38,21 @@ from mpskit.metal.host_compiler import (
     find_compiler,
     machine_flags,
 )
-from mpskit.metal.launching import BufferParameter, Dispatch, Kernel, Library, Pointee
+from mpskit.metal.launching import BufferParameter, Dispatch, Kernel, Library
+from mpskit.metal.sanitizer.reading import Uint3, read_report
+from mpskit.metal.sanitizer.reports import Report, SanitizerError
+from mpskit.metal.sanitizer.symbols import Symbols
 
 if TYPE_CHECKING:
     import torch
 
 _HERE = Path(__file__).parent
 _INCLUDE_DIRS = (*INCLUDE_DIRS, _HERE)
-_MESSAGE_BYTES = 4096
 # As PyTorch compiles Metal: no fast-math, and no contraction either, so that results do not
 # depend on the host's compiler. Kernels reinterpret memory freely, hence no strict aliasing.
 _FLAGS = (
     "-std=c++20",
-    "-O2",
     "-fPIC",
-    "-shared",
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-strict-aliasing",
@@ -52,53 +62,23 @@ _FLAGS = (
     "-fvisibility=hidden",
     "-nostdinc",
     "-nostdinc++",
+    "-fstack-clash-protection",
     "-w",
 )
-
-
-class _Uint3(ctypes.Structure):
-    _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
-
-
-class _Parameter(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("kind", ctypes.c_uint),
-        ("index", ctypes.c_uint),
-        ("pointee", Pointee),
-    )
-
-
-class _Kernel(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("entry", ctypes.c_void_p),
-        ("parameters", ctypes.POINTER(_Parameter)),
-        ("parameter_count", ctypes.c_uint),
-        ("max_threads", ctypes.c_uint),
-    )
-
-
-class _Dispatch(ctypes.Structure):
-    _fields_ = (
-        ("kernel", ctypes.POINTER(_Kernel)),
-        ("buffers", ctypes.POINTER(ctypes.c_void_p)),
-        ("threadgroup_lengths", ctypes.POINTER(ctypes.c_ulong)),
-        ("threadgroup_length_count", ctypes.c_uint),
-        ("threads", _Uint3),
-        ("group_size", _Uint3),
-        ("workers", ctypes.c_uint),
-    )
-
-
-# abi::ParameterKind.
-_BUFFER, _THREADGROUP = 0, 1
+_SPEED = ("-O2",)
+# What gcc would merge, move or make a call of memset.
+_PLAIN_CODE = (
+    "-fno-store-merging",
+    "-fno-thread-jumps",
+    "-fno-tree-loop-distribute-patterns",
+)
 
 
 class CpuKernel(Kernel):
     """A kernel as machine code of this process."""
 
     device_type = "cpu"
+    can_be_stopped = True
 
     def __init__(self, record: Any, library: ctypes.CDLL) -> None:
         self._record = record
@@ -110,45 +90,134 @@ class CpuKernel(Kernel):
             (
                 BufferParameter.of(p.name.decode(), p.index, p.pointee)
                 for p in parameters
-                if p.kind == _BUFFER
+                if p.kind == ParameterKind.BUFFER
             ),
-            {p.index: p.name.decode() for p in parameters if p.kind == _THREADGROUP},
+            {p.index: p.name.decode() for p in parameters if p.kind == ParameterKind.THREADGROUP},
         )
 
     def _launch(self, arguments: Sequence[torch.Tensor | Packed], dispatch: Dispatch) -> None:
-        addresses: list[int] = []
-        kept: list[Any] = []  # what the addresses point into
-        for argument in arguments:
-            if isinstance(argument, Packed):
-                # 16 bytes more, for vectors read beyond the last element of a short array.
-                buffer = ctypes.create_string_buffer(argument.data, len(argument.data) + 16)
-                kept.append(buffer)
-                addresses.append(ctypes.addressof(buffer))
-            else:
-                addresses.append(argument.data_ptr())
+        memory = [_Memory.of(argument) for argument in arguments]
+        addresses = [place.address for place in memory]
         lengths = dispatch.threadgroup_lengths
-        record = _Dispatch(
-            kernel=ctypes.pointer(self._record),
-            buffers=(ctypes.c_void_p * max(1, len(addresses)))(*addresses),
-            threadgroup_lengths=(ctypes.c_ulong * max(1, len(lengths)))(*lengths),
-            threadgroup_length_count=len(lengths),
-            threads=_Uint3(*dispatch.threads),
-            group_size=_Uint3(*dispatch.group_size),
-            workers=0,
+        self._run(
+            memory,
+            DispatchRecord(
+                kernel=ctypes.pointer(self._record),
+                buffers=(ctypes.c_void_p * max(1, len(addresses)))(*addresses),
+                threadgroup_lengths=(ctypes.c_ulong * max(1, len(lengths)))(*lengths),
+                threadgroup_length_count=len(lengths),
+                threads=Uint3(*dispatch.threads),
+                group_size=Uint3(*dispatch.group_size),
+                workers=0,
+                timeout=dispatch.timeout or 0.0,
+            ),
         )
-        message = ctypes.create_string_buffer(_MESSAGE_BYTES)
-        if _runtime().mpskit_dispatch(ctypes.byref(record), message, _MESSAGE_BYTES):
-            raise LaunchError(f"{self.name}: {message.value.decode()}.")
+
+    def _run(self, memory: Sequence[_Memory], record: DispatchRecord) -> None:
+        """Runs a dispatch whose arguments lie in ``memory``, and raises what came of it."""
+        outcome = Outcome()
+        _runtime().mpskit_dispatch(ctypes.byref(record), ctypes.byref(outcome))
+        self._raise_failure(outcome, record)
+
+    def _raise_failure(self, outcome: Outcome, record: DispatchRecord) -> None:
+        message = outcome.message.decode()
+        if outcome.failure == Failure.REFUSED:
+            raise LaunchError(f"{self.name}: {message}.")
+        if outcome.failure == Failure.FAULT:
+            raise KernelFaultError(
+                f"{self.name}, {message}.",
+                hint="Compile with sanitize=True, which names the line and says what led to it.",
+            )
+        if outcome.failure == Failure.TIMEOUT:
+            raise KernelTimeoutError(
+                f"{self.name} did not end within {record.timeout:g} s: {message}.",
+                hint="Raise timeout=, or look for a loop that threads do not leave.",
+            )
 
 
-def _load(file: Path) -> Library:
+class SanitizedKernel(CpuKernel):
+    """A kernel that is watched: what it must not do is raised when it has run."""
+
+    def __init__(self, record: Any, library: ctypes.CDLL, symbols: Symbols) -> None:
+        super().__init__(record, library)
+        self._symbols = symbols
+
+    def _run(self, memory: Sequence[_Memory], record: DispatchRecord) -> None:
+        buffers = [self._described(index, place) for index, place in enumerate(memory)]
+        record.sanitized = (Buffer * max(1, len(buffers)))(*buffers)
+        record.buffer_count = len(buffers)
+        outcome = Outcome()
+        _runtime().mpskit_dispatch(ctypes.byref(record), ctypes.byref(outcome))
+        reports = [self._read(outcome.reports[i], outcome) for i in range(outcome.report_count)]
+        ended_early = outcome.failure in (Failure.FAULT, Failure.TIMEOUT)
+        fault = self._placed_message(outcome) if ended_early else None
+        if reports:
+            raise SanitizerError(reports, fault=fault)
+        if fault and outcome.failure == Failure.FAULT:
+            raise KernelFaultError(f"{self.name}, {fault}.")
+        self._raise_failure(outcome, record)
+
+    def _described(self, index: int, place: _Memory) -> Buffer:
+        parameter = self._buffers_by_index.get(index)
+        size = parameter.size if parameter and parameter.size else place.item_bytes
+        return Buffer(
+            address=place.address,
+            bytes=place.bytes,
+            element_bytes=size,
+            scalar_bytes=_cell_bytes(min(place.item_bytes, size)),
+            writable=parameter.writable if parameter else False,
+            name=(parameter.name if parameter else f"argument {index}").encode(),
+        )
+
+    def _read(self, raw: Any, outcome: Outcome) -> Report:
+        # A call's address is that behind it: one byte less is in the call.
+        return read_report(raw, self.name, lambda pc: self._symbols.line_of(pc - 1 - outcome.image))
+
+    def _placed_message(self, outcome: Outcome) -> str:
+        message: str = outcome.message.decode()
+        if not outcome.pc or not outcome.image:
+            return message
+        line = self._symbols.line_of(outcome.pc - outcome.image)
+        return f"{line}: {message}" if line.number else message
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """Where an argument lies, how far it goes, and the size of its elements."""
+
+    address: int
+    bytes: int
+    item_bytes: int
+    owner: object
+
+    @classmethod
+    def of(cls, argument: torch.Tensor | Packed) -> _Memory:
+        if isinstance(argument, Packed):
+            # 16 bytes more, for vectors read beyond the last element of a short array.
+            data = ctypes.create_string_buffer(argument.data, len(argument.data) + 16)
+            return cls(ctypes.addressof(data), len(argument.data), argument.item_size, data)
+        item = argument.element_size()
+        rest = argument.untyped_storage().nbytes() - int(argument.storage_offset()) * item
+        return cls(argument.data_ptr(), max(0, rest), item, argument)
+
+
+def _cell_bytes(size: int) -> int:
+    """The largest of 1, 2 and 4 that divides a size."""
+    return next(cell for cell in (4, 2, 1) if size % cell == 0)
+
+
+def _load(file: Path, *, sanitize: bool) -> Library:
     library = ctypes.CDLL(str(file))
     bind = getattr(library, emit.BIND_SYMBOL)
     bind.argtypes, bind.restype = [ctypes.c_void_p], None
     bind(_runtime().mpskit_runtime())
     table = getattr(library, emit.TABLE_SYMBOL)
-    table.restype = ctypes.POINTER(_Kernel)
-    return Library(CpuKernel(record, library) for record in _records(table()))
+    table.restype = ctypes.POINTER(KernelRecord)
+    records = _records(table())
+    if sanitize:
+        symbols = Symbols(file, is_ours)
+        return Library(SanitizedKernel(record, library, symbols) for record in records)
+    return Library(CpuKernel(record, library) for record in records)
 
 
 def _records(table: Any) -> Iterator[Any]:
@@ -165,37 +234,62 @@ def _runtime() -> ctypes.CDLL:
         name="runtime",
         include_dirs=_INCLUDE_DIRS,
         flags=["-pthread", "-fvisibility=hidden"],
-        depends=[_HERE / "abi.h", THREAD_HEADER],
+        depends=[THREAD_HEADER, *sorted(_HERE.rglob("*.h"))],
     )
     runtime = ctypes.CDLL(str(file))
     runtime.mpskit_runtime.restype = ctypes.c_void_p
-    runtime.mpskit_dispatch.argtypes = [
-        ctypes.POINTER(_Dispatch),
-        ctypes.c_char_p,
-        ctypes.c_ulong,
-    ]
+    runtime.mpskit_dispatch.argtypes = [ctypes.POINTER(DispatchRecord), ctypes.POINTER(Outcome)]
+    runtime.mpskit_dispatch.restype = None
     return runtime
 
 
-def compile_library(embedded: str, *, metal_version: int) -> Library:
+def compile_library(embedded: str, *, metal_version: int, sanitize: bool = False) -> Library:
     """Compiles a Metal source whose includes are embedded, or takes it from the cache."""
     compiler = find_compiler()
-    flags = (*machine_flags(compiler), *_FLAGS)
+    flags = (
+        *_FLAGS,
+        *(_sanitizer_flags(compiler) if sanitize else _SPEED),
+        *machine_flags(compiler),
+    )
     parts = [embedded, str(metal_version), *compiler.command, compiler.version, *flags]
+    translation_unit = emit.sanitized_translation_unit if sanitize else emit.translation_unit
 
     def build(file: Path) -> None:
         unit = file.with_suffix(".cpp")
         unit.write_text(
-            translate(embedded, compiler, emit.translation_unit, metal_version=metal_version)
+            translate(embedded, compiler, translation_unit, metal_version=metal_version)
         )
-        _compile(compiler, flags, unit, file)
+        _compile(compiler, flags, unit, file, in_two_steps=sanitize)
 
-    return _load(cache.entry(f"metal-{cache.key([*parts, package_digest()])}{SUFFIX}", build))
+    name = f"metal-{cache.key([*parts, package_digest()])}{SUFFIX}"
+    return _load(cache.entry(name, build), sanitize=sanitize)
 
 
-def _compile(compiler: Compiler, flags: Sequence[str], unit: Path, file: Path) -> None:
+def _compile(
+    compiler: Compiler, flags: Sequence[str], unit: Path, file: Path, *, in_two_steps: bool
+) -> None:
+    """Makes the library ``file``; in two steps where linking must not see the flags."""
+    includes = [f"-I{folder}" for folder in _INCLUDE_DIRS]
     try:
-        compiler.run([*flags, *(f"-I{folder}" for folder in _INCLUDE_DIRS), unit, "-o", file])
+        if in_two_steps:
+            object_file = unit.with_suffix(".o")
+            compiler.run([*flags, *includes, "-c", unit, "-o", object_file])
+            compiler.run(["-shared", object_file, "-o", file])
+        else:
+            compiler.run([*flags, *includes, "-shared", unit, "-o", file])
     except CompilerFailedError as error:
         raise_users_errors(read_diagnostics(error.output))
         raise
+
+
+def _sanitizer_flags(compiler: Compiler) -> tuple[str, ...]:
+    """Calls for every access that the source has, one for one, with lines to tell them by."""
+    return (
+        "-O1",
+        "-g1",
+        "-fsanitize=thread",
+        "-fsanitize=alignment",
+        "-fno-tree-vectorize",
+        "-fno-omit-frame-pointer",
+        *(() if compiler.is_clang else _PLAIN_CODE),
+    )

@@ -5,9 +5,14 @@
 // finishes without waiting leaves its stack to the next one: a kernel without barriers and
 // simdgroup operations is a loop on one stack.
 #include "abi.h"
+#include "faults.h"
+#include "fiber.h"
+#include "sanitizer/sanitizer.h"
+#include "stack.h"
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -17,118 +22,15 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 using namespace mpskit::abi;
-
-// Context switch: saves what a call must preserve on the current stack, stores the stack pointer
-// to *from, and goes on where `to` was stored.
-extern "C" void mpskit_switch_stack(void** from, void* to);
-
-#if defined(__APPLE__)
-#define MPSKIT_SYMBOL(name) "_" #name
-#else
-#define MPSKIT_SYMBOL(name) #name
-#endif
-
-#if defined(__x86_64__)
-asm(".text\n"
-    ".globl " MPSKIT_SYMBOL(mpskit_switch_stack) "\n"
-    MPSKIT_SYMBOL(mpskit_switch_stack) ":\n"
-    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
-    "  movq %rsp, (%rdi)\n"
-    "  movq %rsi, %rsp\n"
-    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
-    "  retq\n");
-constexpr int saved_words = 6; // below the return address
-constexpr int return_slot = 6;
-#elif defined(__aarch64__)
-asm(".text\n"
-    ".globl " MPSKIT_SYMBOL(mpskit_switch_stack) "\n"
-    ".p2align 2\n"
-    MPSKIT_SYMBOL(mpskit_switch_stack) ":\n"
-    "  sub sp, sp, #160\n"
-    "  stp x19, x20, [sp, #0]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n"
-    "  stp x25, x26, [sp, #48]\n  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n"
-    "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n"
-    "  stp d12, d13, [sp, #128]\n  stp d14, d15, [sp, #144]\n"
-    "  mov x9, sp\n  str x9, [x0]\n  mov sp, x1\n"
-    "  ldp x19, x20, [sp, #0]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n"
-    "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
-    "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"
-    "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
-    "  add sp, sp, #160\n"
-    "  ret\n");
-constexpr int saved_words = 20;
-constexpr int return_slot = 11; // x30
-#else
-#error "mpskit's cpu backend switches stacks on x86-64 and arm64 only"
-#endif
 
 namespace {
 
 constexpr std::size_t threadgroup_memory_limit = 32 * 1024;
-constexpr std::size_t stack_bytes = 256 * 1024; // of address space; pages are taken when touched
-
-enum class State : unsigned char { unstarted, running, at_simd_operation, at_simd_barrier,
-                                   at_barrier, finished };
-
-struct Stack {
-  Stack() {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    void* memory = mmap(
-        nullptr, stack_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      std::fputs("mpskit: no memory for the stack of a Metal thread\n", stderr);
-      std::abort();
-    }
-    mprotect(memory, page, PROT_NONE); // an overflow faults instead of damaging a neighbour
-    base = memory;
-    size = page + stack_bytes;
-  }
-  Stack(const Stack&) = delete;
-  ~Stack() {
-    munmap(base, size);
-  }
-
-  void** top() const {
-    return reinterpret_cast<void**>(static_cast<char*>(base) + size);
-  }
-
-  void* base;
-  std::size_t size;
-};
-
-// An operation, ordered as in the program: functions called from several places, and places that
-// are no call of their own, are told apart by the address of the machine code.
-struct Site {
-  Position position;
-  const void* address;
-
-  auto order() const {
-    return std::tuple(position.kernel, position.function, address);
-  }
-  bool operator==(const Site& other) const {
-    return order() == other.order();
-  }
-  bool operator<(const Site& other) const {
-    return order() < other.order();
-  }
-};
-
-// One thread of the threadgroup that runs.
-struct Fiber {
-  void* stack_pointer;
-  Site site; // of the operation it waits at
-  unsigned operand_size;
-  State state;
-  alignas(16) unsigned char operand[lane_slot];
-};
 
 struct Simdgroup {
   alignas(64) unsigned char values[simd_width * lane_slot];
@@ -142,24 +44,32 @@ struct Launch {
   const Dispatch* dispatch;
   Uint3 groups;
   std::uint64_t group_count;
+  Sanitizer* sanitizer = nullptr;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> failed{false};
+  std::atomic<bool> timed_out{false};
   std::mutex mutex;
+  std::vector<pthread_t> os_threads; // that work for it
+  Failure failure = Failure::none;
   std::string message;
+  const void* pc = nullptr; // of a fault
 
-  void fail(const std::string& what) {
+  void fail(Failure how, const std::string& what, const void* where = nullptr) {
     std::lock_guard lock(mutex);
     if (!failed.exchange(true)) {
+      failure = how;
       message = what;
+      pc = where;
     }
   }
 };
 
-unsigned volume(Uint3 size) {
-  return size.x * size.y * size.z;
+std::string text_of(Uint3 position) {
+  return "(" + std::to_string(position.x) + ", " + std::to_string(position.y) + ", " +
+      std::to_string(position.z) + ")";
 }
 
-class Worker {
+class Worker final : public Interruptible {
  public:
   Worker() {
     std::memset(memory_, poison, sizeof(memory_));
@@ -168,17 +78,29 @@ class Worker {
   void run(Launch& launch);
 
   Lanes simd_gather(const void* value, unsigned size, const void* address);
-  void wait(State state, const void* address);
-  void* threadgroup_memory(unsigned site, std::size_t bytes, std::size_t alignment);
+  void wait(State state, unsigned flags, const void* address);
+  void* threadgroup_memory(const ThreadgroupVariable& variable);
+  void at_return(unsigned place, const void* pc);
+  template <class F>
+  void sanitize(F report);
 
   [[noreturn]] void run_fibers();
+  bool interrupt(int signal, const siginfo_t& info, Context& context) override;
 
   Position position; // of the thread that runs
 
  private:
   struct Place {
-    unsigned site;
+    ThreadgroupVariable variable;
     void* address;
+  };
+  // What ended a thread from outside, for a message once the handler has returned.
+  struct Interruption {
+    int signal = 0;
+    int code;
+    const char* address;
+    const char* pc;
+    bool in_guard;
   };
 
   void run_group(std::uint64_t index);
@@ -188,8 +110,10 @@ class Worker {
   void resume(unsigned fiber);
   void switch_to_scheduler();
   void describe_thread(unsigned index);
-  void* take_memory(std::size_t bytes, std::size_t alignment);
+  void* take_memory(const ThreadgroupVariable& variable);
   void take_threadgroup_buffers();
+  void refuse_threadgroup_memory(const ThreadgroupVariable& variable, std::size_t needed);
+  void explain_interruption();
 
   Launch* launch_ = nullptr;
   Thread thread_{}; // of the threadgroup that runs; the positions are filled in for each start
@@ -202,6 +126,14 @@ class Worker {
   unsigned count_ = 0;
   void* scheduler_ = nullptr;
   bool abandoned_ = false;
+  Sanitizer* sanitizer_ = nullptr;
+  void* const* buffers_ = nullptr;
+
+  // Read and written by signal handlers of this OS thread.
+  volatile bool in_fiber_ = false;
+  volatile bool critical_ = false; // a fiber is inside the runtime, where it must not be ended
+  Interruption interruption_;
+  void* landing_[64]; // a stack that lasts until the scheduler's is taken up again
 
   alignas(64) unsigned char memory_[threadgroup_memory_limit];
   std::size_t memory_used_ = 0;
@@ -229,7 +161,15 @@ void* prepare_stack(const Stack& stack) {
 }
 
 void Worker::run(Launch& launch) {
+  SignalStack signal_stack;
   launch_ = &launch;
+  sanitizer_ = launch.sanitizer;
+  buffers_ = sanitizer_ ? sanitizer_->buffers() : launch.dispatch->buffers;
+  interruptible = this;
+  {
+    std::lock_guard lock(launch.mutex);
+    launch.os_threads.push_back(pthread_self());
+  }
   while (!launch.failed.load(std::memory_order_relaxed)) {
     const auto index = launch.next.fetch_add(1, std::memory_order_relaxed);
     if (index >= launch.group_count) {
@@ -237,6 +177,14 @@ void Worker::run(Launch& launch) {
     }
     run_group(index);
   }
+  {
+    std::lock_guard lock(launch.mutex);
+    auto& threads = launch.os_threads;
+    threads.erase(std::find_if(threads.begin(), threads.end(), [](pthread_t thread) {
+      return pthread_equal(thread, pthread_self());
+    }));
+  }
+  interruptible = nullptr;
   launch_ = nullptr;
 }
 
@@ -252,20 +200,23 @@ void Worker::run_group(std::uint64_t index) {
       std::min(full.x, dispatch.threads.x - group.x * full.x),
       std::min(full.y, dispatch.threads.y - group.y * full.y),
       std::min(full.z, dispatch.threads.z - group.z * full.z)};
-  count_ = volume(size);
+  count_ = product(size);
   thread_.threadgroup_position_in_grid = group;
   thread_.threads_per_grid = dispatch.threads;
   thread_.threadgroups_per_grid = groups;
   thread_.threads_per_threadgroup = size;
   thread_.dispatch_threads_per_threadgroup = full;
   thread_.simdgroups_per_threadgroup = (count_ + simd_width - 1) / simd_width;
-  thread_.dispatch_simdgroups_per_threadgroup = (volume(full) + simd_width - 1) / simd_width;
+  thread_.dispatch_simdgroups_per_threadgroup = (product(full) + simd_width - 1) / simd_width;
   for (unsigned i = 0; i < count_; ++i) {
     fibers_[i].state = State::unstarted;
   }
   std::memset(memory_, poison, memory_used_);
   memory_used_ = 0;
   places_.clear();
+  if (sanitizer_) {
+    sanitizer_->start_group(group, size);
+  }
   take_threadgroup_buffers();
 
   bool waiting = !launch_->failed.load();
@@ -279,6 +230,9 @@ void Worker::run_group(std::uint64_t index) {
       }
     }
     // Everyone who has not returned is at a barrier.
+    if (waiting && sanitizer_) {
+      sanitizer_->threadgroup_barrier(fibers_, count_);
+    }
     for (unsigned i = 0; i < count_; ++i) {
       if (fibers_[i].state == State::at_barrier) {
         fibers_[i].state = State::running;
@@ -290,6 +244,7 @@ void Worker::run_group(std::uint64_t index) {
 // Forgets the threads of an abandoned threadgroup: their stacks start anew.
 void Worker::reset() {
   abandoned_ = false;
+  critical_ = false;
   idle_stacks_.clear();
   for (const Stack& stack : stacks_) {
     idle_stacks_.push_back(prepare_stack(stack));
@@ -333,7 +288,8 @@ bool Worker::release_lanes(unsigned first, unsigned end) {
     return false;
   }
   const auto site = chosen->site;
-  const auto size = chosen->state == State::at_simd_operation ? chosen->operand_size : 0;
+  const bool is_barrier = chosen->state == State::at_simd_barrier;
+  const auto size = is_barrier ? 0 : chosen->operand_size;
   Simdgroup& group = simdgroups_[first / simd_width];
   group.active = 0;
   group.has_shared = false;
@@ -346,6 +302,9 @@ bool Worker::release_lanes(unsigned first, unsigned end) {
       group.active |= 1u << (i - first);
       fiber.state = State::running;
     }
+  }
+  if (sanitizer_) {
+    sanitizer_->simdgroup_operation(fibers_, first, end, group.active, is_barrier);
   }
   if (group.active != ~0u) {
     for (unsigned lane = 0; lane < simd_width; ++lane) {
@@ -367,7 +326,18 @@ void Worker::resume(unsigned fiber) {
     next.stack_pointer = idle_stacks_.back();
     idle_stacks_.pop_back();
   }
+  if (sanitizer_) {
+    sanitizer_->set_thread(fiber);
+  }
+  in_fiber_ = true;
   mpskit_switch_stack(&scheduler_, next.stack_pointer);
+  in_fiber_ = false;
+  if (interruption_.signal) {
+    explain_interruption();
+  } else if (launch_->timed_out.load(std::memory_order_relaxed)) {
+    interruption_ = {timeout_signal, 0, nullptr, nullptr, false};
+    explain_interruption();
+  }
 }
 
 void Worker::switch_to_scheduler() {
@@ -379,18 +349,23 @@ void Worker::run_fibers() {
   for (;;) {
     Fiber& fiber = fibers_[current_];
     fiber.state = State::running;
+    fiber.returned_pc = nullptr;
     position = {};
     describe_thread(current_);
     const Thread thread = thread_;
-    const Dispatch& dispatch = *launch_->dispatch;
-    dispatch.kernel->entry(thread, dispatch.buffers, threadgroup_buffers_.data());
+    launch_->dispatch->kernel->entry(thread, buffers_, threadgroup_buffers_.data());
     fibers_[current_].state = State::finished;
     if (current_ + 1 < simdgroup_end_ && fibers_[current_ + 1].state == State::unstarted) {
       ++current_;
+      if (sanitizer_) {
+        sanitizer_->set_thread(current_);
+      }
       continue;
     }
+    critical_ = true; // until the stack is at rest
     idle_stacks_.push_back(nullptr);
     mpskit_switch_stack(&idle_stacks_.back(), scheduler_);
+    critical_ = false;
   }
 }
 
@@ -407,9 +382,10 @@ void Worker::describe_thread(unsigned index) {
   thread_.simdgroup_index_in_threadgroup = index / simd_width;
 }
 
-void Worker::wait(State state, const void* address) {
+void Worker::wait(State state, unsigned flags, const void* address) {
   Fiber& fiber = fibers_[current_];
   fiber.state = state;
+  fiber.barrier_flags = flags;
   fiber.site = {position, address};
   switch_to_scheduler();
   position = fiber.site.position;
@@ -420,44 +396,159 @@ Lanes Worker::simd_gather(const void* value, unsigned size, const void* address)
   Fiber& fiber = fibers_[index];
   std::memcpy(fiber.operand, value, size);
   fiber.operand_size = size;
-  wait(State::at_simd_operation, address);
+  wait(State::at_simd_operation, 0, address);
   Simdgroup& group = simdgroups_[index / simd_width];
   return {group.values, group.active, index % simd_width, group.shared, &group.has_shared};
 }
 
-void* Worker::threadgroup_memory(unsigned site, std::size_t bytes, std::size_t alignment) {
+void* Worker::threadgroup_memory(const ThreadgroupVariable& variable) {
   for (const Place& place : places_) {
-    if (place.site == site) {
+    if (place.variable.site == variable.site) {
       return place.address;
     }
   }
-  void* address = take_memory(bytes, alignment);
+  critical_ = true;
+  void* address = take_memory(variable);
   if (!address) {
     abandoned_ = true;
     switch_to_scheduler(); // never to return: the launch has failed
   }
-  places_.push_back({site, address});
+  critical_ = false;
   return address;
 }
 
-void* Worker::take_memory(std::size_t bytes, std::size_t alignment) {
+void* Worker::take_memory(const ThreadgroupVariable& variable) {
+  const std::size_t alignment = variable.alignment;
   const std::size_t begin = (memory_used_ + alignment - 1) / alignment * alignment;
-  if (begin + bytes > sizeof(memory_)) {
-    launch_->fail(
-        "threadgroup memory: " + std::to_string(begin + bytes) + " bytes are needed, " +
-        std::to_string(sizeof(memory_)) + " is the most that a threadgroup has");
+  const std::size_t end = begin + variable.bytes;
+  if (end > sizeof(memory_)) {
+    refuse_threadgroup_memory(variable, end);
     return nullptr;
   }
-  memory_used_ = begin + bytes;
-  return memory_ + begin;
+  void* address = sanitizer_ ? sanitizer_->threadgroup_variable(variable) : memory_ + begin;
+  if (!address) {
+    launch_->fail(Failure::refused, "more variables than the sanitizer can tell apart");
+    return nullptr;
+  }
+  memory_used_ = end;
+  places_.push_back({variable, address});
+  return address;
+}
+
+void Worker::refuse_threadgroup_memory(const ThreadgroupVariable& variable, std::size_t needed) {
+  std::string parts;
+  for (const Place& place : places_) {
+    parts += "'" + std::string(place.variable.name) + "' takes " +
+        std::to_string(place.variable.bytes) + ", ";
+  }
+  launch_->fail(
+      Failure::refused,
+      "threadgroup memory: " + std::to_string(needed) + " bytes are needed, " +
+          std::to_string(sizeof(memory_)) + " is the most that a threadgroup has: " + parts + "'" +
+          variable.name + "' " + (parts.empty() ? "takes " : "") + std::to_string(variable.bytes));
 }
 
 void Worker::take_threadgroup_buffers() {
   const Dispatch& dispatch = *launch_->dispatch;
+  const Kernel& kernel = *dispatch.kernel;
   threadgroup_buffers_.clear();
   for (unsigned i = 0; i < dispatch.threadgroup_length_count; ++i) {
-    threadgroup_buffers_.push_back(take_memory(dispatch.threadgroup_lengths[i], 16));
+    ThreadgroupVariable variable{~i, "", dispatch.threadgroup_lengths[i], 16, 1};
+    for (unsigned k = 0; k < kernel.parameter_count; ++k) {
+      const Parameter& parameter = kernel.parameters[k];
+      if (parameter.kind == ParameterKind::threadgroup && parameter.index == i) {
+        variable.name = parameter.name;
+        variable.element_bytes = parameter.pointee.size;
+      }
+    }
+    threadgroup_buffers_.push_back(take_memory(variable));
   }
+}
+
+void Worker::at_return(unsigned place, const void* pc) {
+  fibers_[current_].returned = {place, 0};
+  fibers_[current_].returned_pc = pc;
+}
+
+template <class F>
+void Worker::sanitize(F report) {
+  critical_ = true;
+  report(*sanitizer_);
+  critical_ = false;
+}
+
+// Called in a signal handler.
+bool Worker::interrupt(int signal, const siginfo_t& info, Context& context) {
+  const bool is_timeout = signal == timeout_signal;
+  if (!in_fiber_) {
+    return is_timeout;
+  }
+  const char* stack = context.stack_pointer();
+  const auto any_stack = [&](auto test) { return std::any_of(stacks_.begin(), stacks_.end(), test); };
+  if (is_timeout) {
+    const char* switching = reinterpret_cast<const char*>(&mpskit_switch_stack);
+    const bool in_kernel = launch_->timed_out && !critical_ &&
+        !(context.pc() >= switching && context.pc() < mpskit_switch_stack_end) &&
+        any_stack([&](const Stack& mine) { return mine.holds(stack); });
+    if (!in_kernel) {
+      return true; // the watchdog sends another
+    }
+  }
+  const auto* address = static_cast<const char*>(info.si_addr);
+  interruption_ = {signal, info.si_code, is_timeout ? nullptr : address, context.pc(), false};
+  interruption_.in_guard = any_stack([&](const Stack& mine) {
+    return mine.guards(stack) || (!is_timeout && mine.guards(address));
+  });
+  in_fiber_ = false;
+  static void* nowhere;
+  constexpr int middle = sizeof landing_ / sizeof *landing_ / 2;
+  // 16-byte aligned at the call that never happened: one word of return address below that.
+  auto* top = reinterpret_cast<void**>(reinterpret_cast<std::uintptr_t>(landing_ + middle) & ~15ul);
+  context.switch_stack(top - 1, &nowhere, scheduler_);
+  return true;
+}
+
+// The code of a fault whose address the processor does not tell.
+#if defined(SI_KERNEL)
+constexpr int kernel_found_it = SI_KERNEL;
+#else
+constexpr int kernel_found_it = -1;
+#endif
+
+std::string explanation(int signal, int code, const char* address) {
+  char text[128];
+  switch (signal) {
+    case SIGFPE:
+      return "an integer division by zero, or one whose result does not fit";
+    case SIGILL:
+    case SIGTRAP:
+      return "it came to code that has no meaning, by undefined behaviour";
+    default:
+      if (code == kernel_found_it) return "it accessed an address that cannot exist";
+      if (reinterpret_cast<std::uintptr_t>(address) < 64 * 1024) {
+        std::snprintf(text, sizeof text, "a null pointer was dereferenced (address %p)", address);
+      } else {
+        std::snprintf(text, sizeof text, "it accessed address %p, where there is no memory", address);
+      }
+      return text;
+  }
+}
+
+void Worker::explain_interruption() {
+  const Interruption what = interruption_;
+  interruption_ = {};
+  abandoned_ = true;
+  describe_thread(current_);
+  const std::string where = "thread " + text_of(thread_.thread_position_in_threadgroup) +
+      " of threadgroup " + text_of(thread_.threadgroup_position_in_grid);
+  if (what.signal == timeout_signal) {
+    launch_->fail(Failure::timeout, where + " was running", what.pc);
+    return;
+  }
+  const std::string fault = what.in_guard
+      ? "the stack overflowed: a thread has " + std::to_string(stack_bytes / 1024) + " KB of it"
+      : explanation(what.signal, what.code, what.address);
+  launch_->fail(Failure::fault, where + ": " + fault, what.pc);
 }
 
 // OS threads that help with launches. They start when they are first needed and then sleep.
@@ -527,6 +618,11 @@ Pool& the_pool() {
   return *pool;
 }
 
+// The one worker that runs a sanitized dispatch, if any does. They go one at a time, each on one
+// OS thread, so that what they report is the same every time.
+Worker* watcher = nullptr;
+std::mutex sanitizing;
+
 Position* current_position() {
   return &worker().position;
 }
@@ -534,18 +630,98 @@ Position* current_position() {
 [[gnu::noinline]] Lanes simd_gather(const void* value, unsigned size) {
   return worker().simd_gather(value, size, __builtin_return_address(0));
 }
-[[gnu::noinline]] void simdgroup_barrier(unsigned) {
-  worker().wait(State::at_simd_barrier, __builtin_return_address(0));
+[[gnu::noinline]] void simdgroup_barrier(unsigned flags) {
+  worker().wait(State::at_simd_barrier, flags, __builtin_return_address(0));
 }
-[[gnu::noinline]] void threadgroup_barrier(unsigned) {
-  worker().wait(State::at_barrier, __builtin_return_address(0));
+[[gnu::noinline]] void threadgroup_barrier(unsigned flags) {
+  worker().wait(State::at_barrier, flags, __builtin_return_address(0));
 }
-void* threadgroup_memory(unsigned site, unsigned long bytes, unsigned long alignment) {
-  return worker().threadgroup_memory(site, bytes, alignment);
+void* threadgroup_memory(const ThreadgroupVariable& variable) {
+  return worker().threadgroup_memory(variable);
+}
+void on_access(const void* address, unsigned long bytes, AccessKind kind, const void* pc) {
+  watcher->sanitize([=](Sanitizer& sanitizer) { sanitizer.access(address, bytes, kind, pc); });
+}
+void on_misaligned(const void* address, unsigned alignment, const char* type, const void* pc) {
+  watcher->sanitize(
+      [=](Sanitizer& sanitizer) { sanitizer.misaligned(address, alignment, type, pc); });
+}
+void on_fence() {
+  watcher->sanitize([](Sanitizer& sanitizer) { sanitizer.fence(); });
+}
+[[gnu::noinline]] void at_return(unsigned position) {
+  watcher->at_return(position, __builtin_return_address(0));
 }
 
 const Runtime runtime{
-    current_position, simd_gather, simdgroup_barrier, threadgroup_barrier, threadgroup_memory};
+    current_position, simd_gather,   simdgroup_barrier, threadgroup_barrier, threadgroup_memory,
+    on_access,        on_misaligned, on_fence,          at_return};
+
+// Ends a launch when its time is over.
+class Watchdog {
+ public:
+  Watchdog(Launch& launch, double seconds) : launch_(launch) {
+    if (seconds > 0) thread_ = std::thread([this, seconds] { watch(seconds); });
+  }
+  ~Watchdog() {
+    {
+      std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void watch(double seconds) {
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return over_; })) return;
+    launch_.timed_out = true;
+    // A thread inside the runtime is left alone, so more than one signal may be needed.
+    while (!wake_.wait_for(lock, std::chrono::milliseconds(2), [&] { return over_; })) {
+      std::lock_guard workers(launch_.mutex);
+      for (pthread_t thread : launch_.os_threads) pthread_kill(thread, timeout_signal);
+    }
+  }
+
+  Launch& launch_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+void run_on_workers(Launch& launch) {
+  const Dispatch& dispatch = *launch.dispatch;
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const unsigned workers = dispatch.workers ? dispatch.workers : cores;
+  const auto helpers = std::min<std::uint64_t>(workers, launch.group_count) - 1;
+  if (helpers == 0) {
+    worker().run(launch);
+  } else {
+    the_pool().run(launch, static_cast<unsigned>(helpers));
+  }
+}
+
+void run_sanitized(Launch& launch, Outcome& outcome) {
+  thread_local std::vector<Report> reports;
+  std::lock_guard lock(sanitizing);
+  const auto sanitizer = std::make_unique<Sanitizer>(*launch.dispatch);
+  if (!*sanitizer) {
+    launch.fail(Failure::refused, "the sanitizer was refused the address space that it needs");
+    return;
+  }
+  launch.sanitizer = sanitizer.get();
+  watcher = &worker();
+  watcher->run(launch);
+  watcher = nullptr;
+  sanitizer->end_dispatch();
+  reports = sanitizer->reports();
+  outcome.reports = reports.data();
+  outcome.report_count = static_cast<unsigned>(reports.size());
+  outcome.capped = sanitizer->capped();
+  outcome.image = sanitizer->image();
+}
 
 } // namespace
 
@@ -553,9 +729,9 @@ extern "C" __attribute__((visibility("default"))) const Runtime* mpskit_runtime(
   return &runtime;
 }
 
-// Runs a dispatch to its end. Returns 0, or 1 with the reason in `message`.
-extern "C" __attribute__((visibility("default"))) int
-mpskit_dispatch(const Dispatch* dispatch, char* message, unsigned long capacity) {
+// Runs a dispatch to its end, and says what came of it.
+extern "C" __attribute__((visibility("default"))) void
+mpskit_dispatch(const Dispatch* dispatch, Outcome* outcome) {
   Launch launch;
   launch.dispatch = dispatch;
   const auto ceil_div = [](unsigned a, unsigned b) { return (a - 1) / b + 1; };
@@ -564,17 +740,17 @@ mpskit_dispatch(const Dispatch* dispatch, char* message, unsigned long capacity)
       ceil_div(dispatch->threads.y, dispatch->group_size.y),
       ceil_div(dispatch->threads.z, dispatch->group_size.z)};
   launch.group_count = std::uint64_t{launch.groups.x} * launch.groups.y * launch.groups.z;
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const unsigned workers = dispatch->workers ? dispatch->workers : cores;
-  const auto helpers = std::min<std::uint64_t>(workers, launch.group_count) - 1;
-  if (helpers == 0) {
-    worker().run(launch);
-  } else {
-    the_pool().run(launch, static_cast<unsigned>(helpers));
+  handlers().acquire();
+  {
+    Watchdog watchdog(launch, dispatch->timeout);
+    if (dispatch->sanitized) {
+      run_sanitized(launch, *outcome);
+    } else {
+      run_on_workers(launch);
+    }
   }
-  if (launch.failed) {
-    std::snprintf(message, capacity, "%s", launch.message.c_str());
-    return 1;
-  }
-  return 0;
+  handlers().release();
+  outcome->failure = launch.failure;
+  outcome->pc = launch.pc;
+  std::snprintf(outcome->message, sizeof outcome->message, "%s", launch.message.c_str());
 }
