@@ -16,6 +16,15 @@ from opinfo.settings import settings
 MPS_FLOATING_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """``float32`` for ``torch.float32``."""
+    return str(dtype).removeprefix("torch.")
+
+
+def _brief(value: Any) -> str:
+    return f"stride {list(value.stride())}" if isinstance(value, Tensor) else str(value)
+
+
 @dataclass(frozen=True)
 class Forcing:
     """A branch that the host code can be made to take.
@@ -40,6 +49,7 @@ class Definition:
     Attributes:
         name: of the OpInfo entries.
         function: in native_functions.yaml, as a patch's ``expects`` names it.
+        parameters: names of the sample's positional arguments, for messages.
         upstream: PyTorch's OpInfo entries.
         ours: our entries, each a group of samples named by its ``variant_test_name``. Two have
             tests of their own: ``one_shape``, every layout of one shape, and ``forced``, what to
@@ -56,6 +66,7 @@ class Definition:
 
     name: str
     function: str
+    parameters: tuple[str, ...]
     upstream: tuple[OpInfo, ...]
     ours: tuple[OpInfo, ...]
     reference: Callable[[SampleInput], Tensor]
@@ -64,6 +75,20 @@ class Definition:
     error_inputs: Callable[[str], Iterable[ErrorInput]]
     under_test: Callable[..., Any]
     forcings: tuple[Forcing, ...] = field(default=())
+
+    def describe(self, sample: SampleInput, notes: str = "") -> str:
+        """A sample in one line: what it is called, layout of its input, arguments."""
+        input = sample.input
+        parts = [
+            sample.name,
+            f"{dtype_name(input.dtype)}{list(input.shape)}",
+            "" if input.is_contiguous() else f"stride {list(input.stride())}",
+            f"offset {input.storage_offset()}" if input.storage_offset() else "",
+            *(f"{name}={value}" for name, value in zip(self.parameters, sample.args, strict=False)),
+            *(f"{name}={_brief(value)}" for name, value in sample.kwargs.items()),
+            notes,
+        ]
+        return ", ".join(part for part in parts if part)
 
     def entry(self, variant: str) -> OpInfo:
         """Our entry with that ``variant_test_name``."""

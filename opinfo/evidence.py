@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from opinfo.accuracy import Comparison
+from opinfo.definition import dtype_name
 
 
 @dataclass
@@ -49,7 +50,3 @@ class Evidence:
             "worst": {dtype: list(worst) for dtype, worst in self.worst.items()},
             "sample_index": self.sample_index,
         }
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

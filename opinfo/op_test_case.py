@@ -7,17 +7,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import torch
 from torch import Tensor
 from torch.testing._internal.common_utils import TestCase, get_tracked_input
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from opinfo.accuracy import compare
-from opinfo.definition import Definition, Forcing
+from opinfo.definition import Definition, Forcing, dtype_name
 from opinfo.definitions import definition_of
-from opinfo.evidence import Evidence, dtype_name
+from opinfo.evidence import Evidence
 
 Call = Callable[[SampleInput], Tensor]
 
@@ -70,7 +68,9 @@ class OpTestCase(TestCase):
     ) -> None:
         """Compares a result of the kernels with the reference of its sample."""
         with self._sample_index_noted():
-            self._check_result(definition, sample, actual, launches, describe(sample, notes))
+            self._check_result(
+                definition, sample, actual, launches, definition.describe(sample, notes)
+            )
 
     def _check_result(
         self,
@@ -103,22 +103,3 @@ class OpTestCase(TestCase):
             tracked = get_tracked_input()
             self.evidence.sample_index = tracked.index if tracked else None
             raise
-
-
-def describe(sample: SampleInput, notes: str = "") -> str:
-    """A sample in one line: what it is called, layout of its input, arguments."""
-    input = sample.input
-    parts = [
-        sample.name,
-        f"{dtype_name(input.dtype)}{list(input.shape)}",
-        "" if input.is_contiguous() else f"stride {list(input.stride())}",
-        f"offset {input.storage_offset()}" if input.storage_offset() else "",
-        *(f"dim={argument}" for argument in sample.args[:1]),
-        *(f"{name}={_brief(value)}" for name, value in sample.kwargs.items()),
-        notes,
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def _brief(value: Any) -> str:
-    return f"stride {list(value.stride())}" if isinstance(value, torch.Tensor) else str(value)

@@ -118,11 +118,24 @@ class TestLargeOutput(OpTestCase):
                 self.check_result(LOG_SOFTMAX, sample, out, kernels.launches, notes=f"out {name}")
 
 
-instantiate_device_type_tests(
-    TestCrossEntropy, globals(), only_for=settings().device_type, allow_mps=True
-)
-instantiate_device_type_tests(
-    TestSharedMemory, globals(), only_for=settings().device_type, allow_mps=True
-)
+class TestRefusals(OpTestCase):
+    """What only a direct call of the function that the patch implements can ask for."""
+
+    def test_half_to_float(self, device: str) -> None:
+        input = make_tensor((3, 5), dtype=torch.float16, device=device)
+        with (
+            LOG_SOFTMAX.kernels_in_place(),
+            self.assertRaisesRegex(
+                RuntimeError, "log_softmax with half to float conversion is not supported on MPS"
+            ),
+        ):
+            torch.ops.aten._log_softmax(input, 1, True)
+
+
+for _test_class in (TestCrossEntropy, TestSharedMemory, TestRefusals):
+    instantiate_device_type_tests(
+        _test_class, globals(), only_for=settings().device_type, allow_mps=True
+    )
+del _test_class  # a class that pytest would collect uninstantiated
 # Only on the CPU can memory be mapped sparsely; 32-bit offsets are the plan's, on every device.
 instantiate_device_type_tests(TestLargeOutput, globals(), only_for="cpu")

@@ -22,7 +22,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from opinfo.definition import MPS_FLOATING_DTYPES
 from opinfo.definitions import DEFINITIONS, definition_of
 from opinfo.layouts import LAYOUTS, Guarded, fits
-from opinfo.op_test_case import Call, OpTestCase, describe
+from opinfo.op_test_case import Call, OpTestCase
 from opinfo.settings import settings
 
 UPSTREAM = [op for definition in DEFINITIONS for op in definition.upstream]
@@ -103,7 +103,9 @@ class TestOut(OpTestCase):
                 self.assertIs(result, guarded.tensor)
                 damaged = guarded.damaged()
                 self.assertEqual(
-                    damaged, 0, f"{describe(sample)}: written beside out, {layout.__name__}"
+                    damaged,
+                    0,
+                    f"{definition.describe(sample)}: written beside out, {layout.__name__}",
                 )
 
     @ops(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
@@ -131,7 +133,8 @@ class TestConduct(OpTestCase):
     def test_same_bits_again(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for sample in op.sample_inputs(device, dtype):
             first = self.check_sample(op, sample)
-            self.assertTrue(torch.equal(first, self.check_sample(op, sample)), describe(sample))
+            again = self.check_sample(op, sample)
+            self.assertTrue(torch.equal(first, again), definition_of(op).describe(sample))
 
     @ops(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_input_is_untouched(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
@@ -139,7 +142,8 @@ class TestConduct(OpTestCase):
             before = sample.input.untyped_storage().clone()
             self.check_sample(op, sample)
             after = sample.input.untyped_storage()
-            self.assertTrue(torch.equal(_bytes(before), _bytes(after)), describe(sample))
+            untouched = torch.equal(_bytes(before), _bytes(after))
+            self.assertTrue(untouched, definition_of(op).describe(sample))
 
     @ops(PLAIN, dtypes=OpDTypes.none)
     def test_errors(self, device: str, op: OpInfo) -> None:
@@ -152,7 +156,7 @@ class TestConduct(OpTestCase):
                 self.assertRaisesRegex(error_input.error_type, error_input.error_regex),
             ):
                 op(sample.input, *sample.args, **sample.kwargs)
-            self.assertFalse(kernels.launches, describe(sample))
+            self.assertFalse(kernels.launches, definition.describe(sample))
 
 
 _devices = {"only_for": settings().device_type, "allow_mps": True}

@@ -35,6 +35,7 @@ def _write_to(out: Tensor, sample: SampleInput) -> Tensor:
 LOG_SOFTMAX = Definition(
     name="log_softmax",
     function="_log_softmax.out",
+    parameters=("dim",),
     upstream=tuple(op for op in op_db if op.name == "log_softmax"),
     ours=(
         _entry("long_rows", rows.long_rows),

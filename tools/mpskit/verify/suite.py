@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -120,9 +121,13 @@ class SuiteResult:
         return not self.failures and (self.expression is not None or not self.never_launched)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything above as plain data; keys bear the attributes' names."""
+        """Everything above as plain data; an infinite error, which JSON has not, is null."""
         return {
             **dataclasses.asdict(self),
+            "worst": {
+                dtype: {"ulp": worst.ulp if isfinite(worst.ulp) else None, "sample": worst.sample}
+                for dtype, worst in self.worst.items()
+            },
             "passed": self.passed,
             "failed": self.failed,
             "skipped": self.skipped,
