@@ -92,6 +92,10 @@ class Checkout:
         checkout._refuse_foreign_tree()
         return checkout
 
+    def through(self, git: Git) -> Checkout:
+        """The same checkout, looked at and written to through ``git``."""
+        return Checkout(self.root, self.git_directory, git)
+
     def _refuse_foreign_tree(self) -> None:
         if self.git.resolve("HEAD^{commit}") is None:
             # Tells a repository that git will not touch from one without commits.
@@ -127,6 +131,10 @@ class Checkout:
         }
         contents = self.git.contents(ids.values())
         return {path: contents[object_id] for path, object_id in ids.items()}
+
+    def is_ancestor(self, ancestor: str, descendant: str) -> bool:
+        """Whether the history of ``descendant`` holds the commit ``ancestor``."""
+        return self.git.answer("merge-base", "--is-ancestor", ancestor, descendant) is not None
 
     def version(self) -> str | None:
         """What version.txt in HEAD says, None without one."""

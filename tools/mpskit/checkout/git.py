@@ -160,8 +160,11 @@ class Git:
         """Store ``content`` as it is, unchanged by any filter or line-end setting."""
         return os.fsdecode(self.run("hash-object", "-w", "--stdin", stdin=content)).strip()
 
-    def write_tree(self, base: str, changes: Mapping[str, Entry]) -> str:
-        """Store the tree that ``base`` becomes with ``changes``, by way of a temporary index."""
+    def write_tree(self, base: str, changes: Mapping[str, Entry | None]) -> str:
+        """Store the tree that ``base`` becomes with ``changes``, where None deletes a path.
+
+        It goes by way of a temporary index.
+        """
         with tempfile.TemporaryDirectory(prefix="mpskit-index-") as directory:
             own_index = {"GIT_INDEX_FILE": str(Path(directory, "index"))}
             self.run("read-tree", base, environment=own_index)

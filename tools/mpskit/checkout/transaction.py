@@ -76,7 +76,7 @@ class Move:
             tuple(RefChange(**change) for change in data["refs"]),
             tuple(
                 Settled(item["path"], Entry(**item["staged"]) if item["staged"] else None)
-                for item in data["settled"]
+                for item in data.get("settled", ())
             ),
         )
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "skeleton": "Make a small PyTorch checkout from the installed torch wheel.",
     "status": "Say which edits a PyTorch checkout still needs.",
     "apply": "Apply the patch set to a PyTorch checkout, on a branch of its own.",
+    "refresh": "Take edits made in a PyTorch checkout back into the patch set.",
     "diff": "Show what the patch set changes in a PyTorch checkout.",
     "revert": "Remove the applied patch set from a PyTorch checkout.",
     "build": "Build what can be built of the applied patch set on this machine.",

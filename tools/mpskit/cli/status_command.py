@@ -12,26 +12,36 @@ from mpskit.cli.options import (
     allow_old_base_option,
     checkout_argument,
     json_option,
-    patch_set_option,
+    selected,
+    selection_options,
 )
 from mpskit.cli.output import show, show_json
-from mpskit.patching import PatchPlan, State, Status, load_patch_set, status
+from mpskit.patching import PatchPlan, State, Status, status
 
 _STYLES = {State.TODO: "yellow", State.DONE: "green", State.IMPOSSIBLE: "red"}
 
 
 @click.command("status")
 @checkout_argument
-@patch_set_option
+@selection_options
 @allow_old_base_option
 @json_option
-def command(checkout: Path, patch_set: Path | None, allow_old_base: bool, as_json: bool) -> int:
+def command(
+    checkout: Path,
+    patch_set: Path | None,
+    patches: tuple[str, ...],
+    up_to: str | None,
+    allow_old_base: bool,
+    as_json: bool,
+) -> int:
     """Say which edits the PyTorch checkout CHECKOUT still needs. Changes nothing.
 
     Exits with 0 where the patch set is applied or can be, with 1 where it cannot.
     """
     found = status(
-        Checkout.open(checkout), load_patch_set(patch_set), allow_old_base=allow_old_base
+        Checkout.open(checkout),
+        selected(patch_set, patches, up_to),
+        allow_old_base=allow_old_base,
     )
     if as_json:
         show_json(_as_data(found))

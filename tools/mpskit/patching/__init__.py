@@ -4,6 +4,8 @@ checkout = Checkout.open(path)
 patch_set = load_patch_set()
 plan(checkout, patch_set).state     # to do, done or impossible; writes nothing
 apply(checkout, patch_set)          # commits on a branch of its own, entirely or not at all
+update(checkout, patch_set)         # that branch, brought to the patch set as it is now
+refresh(checkout, patch_set)        # the other way: edits in the checkout, into the patch set
 revert(checkout)                    # as it was before
 """
 
@@ -13,6 +15,7 @@ from mpskit.patching.edits import State
 from mpskit.patching.loading import load_patch_set
 from mpskit.patching.planning import EditPlan, PatchPlan, Plan, Unmet, plan
 from mpskit.patching.record import AppliedPatch, Record, read_record, read_records
+from mpskit.patching.refreshing import Left, Refreshed, refresh
 from mpskit.patching.reporting import Status, status
 from mpskit.patching.reverting import Reverted, revert
 from mpskit.patching.series import (
@@ -23,6 +26,7 @@ from mpskit.patching.series import (
     PatchSet,
     default_patch_set_directory,
 )
+from mpskit.patching.updating import Updated, resume, update
 
 __all__ = [
     "Applied",
@@ -32,16 +36,19 @@ __all__ = [
     "FileDifference",
     "KernelUse",
     "Layout",
+    "Left",
     "Patch",
     "PatchFile",
     "PatchPlan",
     "PatchSet",
     "Plan",
     "Record",
+    "Refreshed",
     "Reverted",
     "State",
     "Status",
     "Unmet",
+    "Updated",
     "apply",
     "default_branch",
     "default_patch_set_directory",
@@ -50,7 +57,10 @@ __all__ = [
     "plan",
     "read_record",
     "read_records",
+    "refresh",
     "rehearse",
+    "resume",
     "revert",
     "status",
+    "update",
 ]

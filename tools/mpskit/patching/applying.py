@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from mpskit.checkout.checkout import Checkout, Head
@@ -10,9 +9,10 @@ from mpskit.checkout.git import RefChange
 from mpskit.checkout.transaction import Move, Recovery, Transaction
 from mpskit.errors import MpskitError
 from mpskit.patching.edits import State
-from mpskit.patching.planning import Plan, plan, write_patched_tree
-from mpskit.patching.record import AppliedPatch, Record, read_record, record_ref
+from mpskit.patching.planning import Plan, plan
+from mpskit.patching.record import Record, read_record, record_ref, settle_pending
 from mpskit.patching.series import PatchSet
+from mpskit.patching.stacking import refuse_without_identity, write_stack
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,15 @@ def apply(
     """
     branch_name = branch or default_branch(patch_set)
     with Transaction.begin(checkout, "apply") as transaction:
+        checkout.refuse_unfinished_command()
+        settle_pending(checkout)
         job = _examine(checkout, patch_set, branch_name, allow_old_base)
         head, record = job.head, job.existing
         if record is None and job.plan.state is State.DONE:
             return Applied(True, head, job.plan, None, transaction.recovered)
         if record is None:
-            record = _write_commits(checkout, patch_set, job.plan, head, branch_name)
+            branch_ref = f"refs/heads/{branch_name}"
+            record = write_stack(checkout, patch_set, job.plan, head, branch_ref)
             move = _move(checkout, record, head)
         else:
             move = Move("apply", head, _tip(checkout, record), ())
@@ -105,7 +108,7 @@ def _examine(
     else:
         planned.refuse_impossible()
         checkout.refuse_dirty(planned.paths)
-        _refuse_without_identity(checkout)
+        refuse_without_identity(checkout)
     return _Job(head, planned, existing)
 
 
@@ -114,7 +117,7 @@ def refuse_stale(record: Record | None, patch_set: PatchSet) -> None:
     if record and record.digest != patch_set.digest:
         raise MpskitError(
             f"Branch {record.branch_name} carries another version of the patch set.",
-            hint="Run `mpskit revert` and then `mpskit apply` again.",
+            hint="Bring it to this one with `mpskit apply --update`.",
         )
 
 
@@ -151,7 +154,8 @@ def _taken(branch_name: str, record: Record | None) -> MpskitError:
     if record:
         return MpskitError(
             f"Branch {branch_name} carries this patch set on another base, {record.base[:12]}.",
-            hint=f"Remove it with `mpskit revert --branch {branch_name}`, or give --branch NAME.",
+            hint="Bring it here with `mpskit apply --update`, remove it with "
+            f"`mpskit revert --branch {branch_name}`, or give --branch NAME.",
         )
     return MpskitError(
         f"There is a branch {branch_name} already, and mpskit did not make it.",
@@ -164,32 +168,7 @@ def _tip(checkout: Checkout, record: Record) -> Head:
     return Head(checkout.git.line("rev-parse", "--verify", record.branch), record.branch)
 
 
-def _refuse_without_identity(checkout: Checkout) -> None:
-    for role in ("AUTHOR", "COMMITTER"):
-        if checkout.git.answer("var", f"GIT_{role}_IDENT") is None:
-            raise MpskitError(
-                "git does not know your name and address, which a commit needs.",
-                hint='git config --global user.name "Your Name" && '
-                "git config --global user.email you@example.com",
-            )
-
-
-def _write_commits(
-    checkout: Checkout, patch_set: PatchSet, planned: Plan, head: Head, branch_name: str
-) -> Record:
-    """Store one commit a patch that has something to do, on top of each other; moves no ref."""
-    parent = planned.base
-    applied = []
-    for item in planned.patches:
-        if item.changes:
-            tree = write_patched_tree(checkout, checkout.git, parent, item.changes)
-            parent = checkout.git.write_commit(tree, [parent], item.patch.message)
-            applied.append(AppliedPatch(item.patch.name, parent, item.patch.digest))
-    return Record(f"refs/heads/{branch_name}", head, patch_set.digest, tuple(applied))
-
-
 def _move(checkout: Checkout, record: Record, head: Head) -> Move:
-    content = json.dumps(record.to_json(), indent=1, sort_keys=True) + "\n"
     name = record_ref(record.branch)
     # A record can outlive its branch, where the user deleted that by hand.
     old_record = checkout.git.resolve(name)
@@ -199,6 +178,6 @@ def _move(checkout: Checkout, record: Record, head: Head) -> Move:
         after=Head(record.tip, record.branch),
         refs=(
             RefChange(record.branch, None, record.tip),
-            RefChange(name, old_record, checkout.git.write_blob(content.encode())),
+            RefChange(name, old_record, checkout.git.write_blob(record.content)),
         ),
     )

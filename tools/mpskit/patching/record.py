@@ -3,6 +3,10 @@
 Kept as JSON in a blob under ``refs/mpskit/applied/<branch>``. Not in the commits, because upstream
 takes no trailers of ours; and a ref rather than a file, because git then creates branch and record
 in one atomic step, shares them between worktrees and keeps both from its garbage collection.
+
+An update that stops for the user to resolve conflicts leaves its record under
+``refs/mpskit/pending/<branch>``. Once the branch holds the commits that it names, however git got
+there, it is the branch's record; while it does not, it is void.
 """
 
 from __future__ import annotations
@@ -12,10 +16,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mpskit.checkout.checkout import Checkout, Head
+from mpskit.checkout.git import RefChange
 from mpskit.errors import MpskitError
 
 _BRANCHES = "refs/heads/"
 _RECORDS = "refs/mpskit/applied/"
+_PENDING = "refs/mpskit/pending/"
 _FORMAT = 1
 
 
@@ -53,6 +59,11 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         return {"format": _FORMAT, **asdict(self)}
 
+    @property
+    def content(self) -> bytes:
+        """The blob that the record is kept in."""
+        return (json.dumps(self.to_json(), indent=1, sort_keys=True) + "\n").encode()
+
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Record:
         return cls(
@@ -68,9 +79,37 @@ def record_ref(branch: str) -> str:
     return _RECORDS + branch.removeprefix(_BRANCHES)
 
 
+def pending_ref(branch: str) -> str:
+    """The ref that holds the record of an update of ``branch`` that waits for the user."""
+    return _PENDING + branch.removeprefix(_BRANCHES)
+
+
 def read_record(checkout: Checkout, branch: str | None) -> Record | None:
     """The record of ``branch`` (a full ref name); None where mpskit did not make that branch."""
-    object_id = checkout.git.resolve(record_ref(branch)) if branch else None
+    if branch is None:
+        return None
+    pending = _read(checkout, pending_ref(branch))
+    if pending and checkout.is_ancestor(pending.tip, branch):
+        return pending
+    return _read(checkout, record_ref(branch))
+
+
+def settle_pending(checkout: Checkout) -> None:
+    """Make the record of an update that the user has ended the branch's, or drop a void one."""
+    refs = checkout.git.line("for-each-ref", "--format=%(refname)", _PENDING).splitlines()
+    for ref in refs:
+        branch = _BRANCHES + ref.removeprefix(_PENDING)
+        blob = checkout.git.resolve(ref)
+        changes = [RefChange(ref, blob, None)]
+        pending = _read(checkout, ref)
+        if pending and checkout.is_ancestor(pending.tip, branch):
+            applied = record_ref(branch)
+            changes.append(RefChange(applied, checkout.git.resolve(applied), blob))
+        checkout.git.change_refs(changes, "mpskit update")
+
+
+def _read(checkout: Checkout, ref: str) -> Record | None:
+    object_id = checkout.git.resolve(ref)
     if object_id is None:
         return None
     content = checkout.git.contents([object_id])[object_id]
@@ -78,7 +117,7 @@ def read_record(checkout: Checkout, branch: str | None) -> Record | None:
         return Record.from_json(json.loads(content))
     except (ValueError, KeyError, TypeError):
         raise MpskitError(
-            f"{record_ref(branch or '')} is no record that this mpskit can read.",
+            f"{ref} is no record that this mpskit can read.",
             hint="Use the mpskit that applied the patch set, or delete that ref and the branch.",
         ) from None
 

@@ -8,7 +8,13 @@ from mpskit.checkout.checkout import Checkout, Head
 from mpskit.checkout.git import RefChange
 from mpskit.checkout.transaction import Move, Recovery, Transaction
 from mpskit.errors import MpskitError
-from mpskit.patching.record import Record, read_record, read_records, record_ref
+from mpskit.patching.record import (
+    Record,
+    read_record,
+    read_records,
+    record_ref,
+    settle_pending,
+)
 
 
 @dataclass(frozen=True)
@@ -31,10 +37,12 @@ def revert(checkout: Checkout, *, branch: str | None = None) -> Reverted:
     """
     with Transaction.begin(checkout, "revert") as transaction:
         checkout.refuse_unfinished_command()
+        settle_pending(checkout)
         head = checkout.head()
         record = _chosen(checkout, head, branch)
         if record is None:
             return Reverted(head, None, transaction.recovered)
+        checkout.refuse_checked_out_elsewhere(record.branch)
         tip = checkout.git.line("rev-parse", "--verify", record.branch)
         _refuse_to_lose_commits(checkout, record)
         move = Move(
