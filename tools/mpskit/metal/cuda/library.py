@@ -26,6 +26,8 @@ MAX_THREADGROUP_MEMORY = 32768
 _MAX_THREADGROUPS = 2**31 - 1
 # Of each [[threadgroup(n)]] argument, and bytes readable beyond the last element of an array.
 _ALIGNMENT = _PADDING = 16
+# Bytes a thread; CUDA's own limit at first.
+_STACK_FOR_CALLS = 1024
 
 
 class _Dispatch(ctypes.Structure):
@@ -130,7 +132,8 @@ class CudaKernel(Kernel):
 
     def _check_memory(self, device: int, dynamic: int) -> None:
         if device not in self._static_memory:
-            self._static_memory[device] = _static_memory(self._kernel, device)
+            _reserve_stack(_attribute(self._kernel, device, "LOCAL_SIZE_BYTES"))
+            self._static_memory[device] = _attribute(self._kernel, device, "SHARED_SIZE_BYTES")
         needed = self._static_memory[device] + dynamic
         if needed > MAX_THREADGROUP_MEMORY:
             raise LaunchError(
@@ -224,11 +227,23 @@ def _places(lengths: Sequence[int]) -> tuple[list[int], int]:
     return offsets, end
 
 
-def _static_memory(kernel: Any, device: int) -> int:
+def _attribute(kernel: Any, device: int, name: str) -> int:
     driver = _driver()
-    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-    (size,) = _check(driver.cuKernelGetAttribute(attribute, kernel, driver.CUdevice(device)))
-    return int(size)
+    attribute = getattr(driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+    (value,) = _check(driver.cuKernelGetAttribute(attribute, kernel, driver.CUdevice(device)))
+    return int(value)
+
+
+def _reserve_stack(frame: int) -> None:
+    """Makes room on the current device's stacks for a kernel's frame and for its calls.
+
+    What recursive functions need, CUDA cannot tell, and takes the context's limit for enough.
+    """
+    driver = _driver()
+    limit = driver.CUlimit.CU_LIMIT_STACK_SIZE
+    (size,) = _check(driver.cuCtxGetLimit(limit))
+    if frame > 0 and size < frame + _STACK_FOR_CALLS:
+        _check(driver.cuCtxSetLimit(limit, frame + _STACK_FOR_CALLS))
 
 
 def _read_back(tensor: torch.Tensor, size: int) -> bytes:
