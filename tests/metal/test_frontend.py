@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import textwrap
 from pathlib import Path
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 from mpskit.metal.cpu.emit import swizzle_macros, translation_unit
 from mpskit.metal.errors import CompileError
 from mpskit.metal.frontend.erase import Eraser
-from mpskit.metal.frontend.kernels import Kernel, read_kernels
 from mpskit.metal.frontend.includes import embed_includes
+from mpskit.metal.frontend.kernels import Kernel, read_kernels
 from mpskit.metal.frontend.preprocess import read_diagnostics
 from mpskit.metal.frontend.structure import Program
 from mpskit.metal.frontend.tokens import Source
@@ -86,18 +87,19 @@ float x = 1.0f + .5f + 1e3f + 1.5f + half(2.0f) + bfloat(3.0f) + 0x1p-3f + 7 + 0
         self.assertEqual(erased.count("\n"), text.count("\n"))
 
     def test_threadgroup_variables(self):
+        text = erase("""
+            kernel void f(threadgroup float* given) {
+              threadgroup float a[32], b;
+              threadgroup metal::array<float, N> c[2][N < 4 ? 1 : 2];
+              threadgroup atomic_uint count;
+              threadgroup float* p = a;
+              threadgroup auto& r = b;
+              threadgroup float (&s)[32] = a;
+              for (threadgroup float* q = given; q < p; ++q) {}
+            }
+        """)
         self.assertExpectedInline(
-            erase("""
-                kernel void f(threadgroup float* given) {
-                  threadgroup float a[32], b;
-                  threadgroup metal::array<float, N> c[2][N < 4 ? 1 : 2];
-                  threadgroup atomic_uint count;
-                  threadgroup float* p = a;
-                  threadgroup auto& r = b;
-                  threadgroup float (&s)[32] = a;
-                  for (threadgroup float* q = given; q < p; ++q) {}
-                }
-            """),
+            re.sub(r"; static_assert.*\)", "", text),
             """\
 void f( float* given) {
 float a[ 32 ] = place(0), b = place(1);
@@ -108,6 +110,23 @@ auto& r = b;
 float (&s)[32] = a;
 for ( float* q = given; q < p; ++q) {}
 }""",
+        )
+
+    def test_the_sum_of_visible_threadgroup_variables_is_checked(self):
+        text = erase("""
+            kernel void f() {
+              float static threadgroup a[32], b;
+              { threadgroup int c; }
+              threadgroup int d;
+            }
+        """)
+        found = [line.partition("; static_assert")[2] for line in text.splitlines()]
+        self.assertExpectedInline(
+            "\n".join(filter(None, found)),
+            """\
+(sizeof(a) + sizeof(b) <= 32768, "threadgroup memory: a, b");
+(sizeof(a) + sizeof(b) + sizeof(c) <= 32768, "threadgroup memory: a, b, c"); }
+(sizeof(a) + sizeof(b) + sizeof(d) <= 32768, "threadgroup memory: a, b, d");""",
         )
 
     def test_overloads_by_address_space_become_one(self):
@@ -262,10 +281,10 @@ g_int: static_cast<void (*)({parameters})>(&c10 :: metal :: g), at most 1024 thr
         cases = {
             "kernel void f(uint i) {}": (
                 "program_source:1:15: error: parameter 'i' has no attribute; a value parameter "
-                "needs one that gives a position"
+                "needs one that gives a position [kernel-parameter]"
             ),
             "kernel void f(device int* x [[buffer(31)]]) {}": (
-                "program_source:1:15: error: buffer index 31: the last one is 30"
+                "program_source:1:15: error: buffer index 31: the last one is 30 [buffer-index]"
             ),
             '\nkernel void f() {}\nnamespace a { [[host_name("f")]] kernel void g() {} }': (
                 "program_source:3:15: error: two kernels named 'f'"
@@ -275,7 +294,7 @@ g_int: static_cast<void (*)({parameters})>(&c10 :: metal :: g), at most 1024 thr
             ),
             "kernel void f(texture2d<float> t [[texture(0)]]) {}": (
                 "program_source:1:15: error: 't' is a texture or sampler; only buffers and thread "
-                "positions are supported"
+                "positions are supported [texture]"
             ),
             "kernel void f( {}": "program_source:1:14: error: '(' has no partner",
             '# 7 "a.h"\n  }': "a.h:7:3: error: '}' has no partner",

@@ -41,6 +41,22 @@ constexpr unsigned quads(unsigned threads) {
   return (threads + quad_width - 1) / quad_width;
 }
 
+// A buffer that a function constant leaves out.
+struct Absent {
+  template <class T>
+  operator T*() const {
+    return nullptr;
+  }
+  template <class T>
+  operator T&() const {
+    return *static_cast<T*>(nullptr);
+  }
+};
+
+inline Absent absent(const Thread&) {
+  return {};
+}
+
 inline Position thread_position_in_grid(const Thread& t) {
   return {t.thread_position_in_grid};
 }

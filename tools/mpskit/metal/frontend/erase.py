@@ -11,6 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mpskit.metal.frontend.collectives import collective_calls
 from mpskit.metal.frontend.conditionals import conditionals
+from mpskit.metal.frontend.function_constants import (
+    defined_calls,
+    function_constants,
+    initializer,
+)
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Function, Program, Run
 
 _SPECIFIERS = frozenset(
@@ -21,6 +26,9 @@ _DECIMAL_FLOAT = re.compile(
     r"|0[xX][0-9a-fA-F.']+[pP][+-]?\d+)(?P<suffix>[fFhH]|bf|BF)?"
 )
 
+MAX_THREADGROUP_MEMORY = 32768
+# What the message of a failed check begins with; the names of the variables follow.
+THREADGROUP_MEMORY_MESSAGE = "threadgroup memory:"
 # More specifiers than any declaration has, fewer than would make erasing slow.
 _LOOK_AROUND = 64
 # Nested conditionals repeat their first arms; longer ones stay as they are.
@@ -67,6 +75,7 @@ class Eraser:
             if function.body is not None and function.whole.begin not in gone:
                 gone |= self._threadgroup_variables(function.body)
         self._attributes(gone)
+        self._function_constants(gone)
         self._mark_calls(gone)
         for index in range(len(self._program.tokens)):
             if index not in gone:
@@ -176,6 +185,21 @@ class Eraser:
                 self._edits.append((begin, begin, f"({self._mark(call.begin, call.in_kernel)}, "))
                 self._edits.append((end, end, ")"))
 
+    def _function_constants(self, gone: set[int]) -> None:
+        """Gives each its value, and `is_function_constant_defined` the answer."""
+        constants = function_constants(self._program)
+        for constant in constants.values():
+            end = self._program.tokens[constant.variable.name_index].end
+            self._edits.append((end, end, initializer(self._program, constant)))
+        for call, name in defined_calls(self._program):
+            defined = name in constants and constants[name].value is not None
+            start, end = (
+                self._program.tokens[call.begin].start,
+                self._program.tokens[call.end - 1].end,
+            )
+            self._edits.append((start, end, "true" if defined else "false"))
+            gone.update(call)
+
     def _conditionals(self, gone: set[int]) -> None:
         """Gives the second arm of `c ? x : y` the type of the first; see `conditionals`."""
         for found in conditionals(self._program):
@@ -191,18 +215,47 @@ class Eraser:
     def _threadgroup_variables(self, body: Run) -> set[int]:
         """Replaces their declarations; returns the tokens that this took care of."""
         taken: set[int] = set()
+        visible: list[list[str]] = [[]]  # for each open block, the names that it declares
         for index in body:
-            if self._program.text(index) != "threadgroup" or index in taken:
+            text = self._program.text(index)
+            if text == "{":
+                visible.append([])
+            elif text == "}":
+                visible.pop()
+            if text != "threadgroup" or index in taken:
                 continue
-            begin = index
-            while self._program.text(begin - 1) in ("static", "const", "constant"):
-                begin -= 1
+            begin = self._begin_of_declaration(index)
             if self._program.text(begin - 1) not in ("{", "}", ";", ":"):
                 continue
             statement = Run(begin, self._end_of_statement(index, body.end))
-            if self._variables(Run(index + 1, statement.end), statement):
+            if names := self._variables(statement):
                 taken.update(statement)
+                visible[-1] += names
+                self._check_memory(statement, [name for block in visible for name in block])
         return taken
+
+    def _begin_of_declaration(self, index: int) -> int:
+        """Where `static T threadgroup x` begins, for the index of its `threadgroup`."""
+        program = self._program
+        for _ in range(_LOOK_AROUND):
+            before = program.tokens[index - 1]
+            if (opening := program.open_angle(index - 1)) is not None:
+                index = opening
+            elif before.text == "::" or (
+                before.kind == "identifier" and before.text not in ("return", "else", "do")
+            ):
+                index -= 1
+            else:
+                break
+        return index
+
+    def _check_memory(self, statement: Run, names: Sequence[str]) -> None:
+        """Lets the compiler add up what a block and those around it declare."""
+        end = self._program.tokens[statement.end - 1].end
+        sizes = " + ".join(f"sizeof({name})" for name in names)
+        what = f"{THREADGROUP_MEMORY_MESSAGE} {', '.join(names)}"
+        limit = MAX_THREADGROUP_MEMORY
+        self._edits.append((end, end, f'; static_assert({sizes} <= {limit}, "{what}")'))
 
     def _end_of_statement(self, index: int, end: int) -> int:
         while index < end and self._program.text(index) != ";":
@@ -210,50 +263,32 @@ class Eraser:
             index = self._program.close(index) + 1 if opens else index + 1
         return index
 
-    def _variables(self, run: Run, statement: Run) -> bool:
+    def _variables(self, statement: Run) -> list[str]:
         """Declares the variables of one statement, unless it declares pointers or references."""
-        items = self._program.split(run)
-        first = self._name_in(items[0]) if items else None
-        if first is None or first == run.begin:
-            return False
-        kind = Run(run.begin, first)
-        texts = [self._program.text(i) for i in kind]
-        if texts[-1] in ("*", "&", "(") or "=" in texts:
-            return False
+        program = self._program
+        items = program.split(statement)
+        first = program.declared_name(items[0]) if items else None
+        if first is None:
+            return []
+        kind = Run(statement.begin, first)
+        texts = [program.text(i) for i in kind]
+        if not set(texts) - _SPECIFIERS or {"*", "&", "(", "="}.intersection(texts):
+            return []
         variables = []
         for item in (Run(first, items[0].end), *items[1:]):
-            variables.append(
-                ThreadgroupVariable(
-                    self._program.text(item.begin),
-                    self._plain(Run(item.begin + 1, item.end)),
-                    self._sites,
-                )
-            )
+            extents = self._plain(Run(item.begin + 1, item.end))
+            variables.append(ThreadgroupVariable(program.text(item.begin), extents, self._sites))
             self._sites += 1
-        tokens = self._program.tokens
+        tokens = program.tokens
         start, end = tokens[statement.begin].start, tokens[statement.end - 1].end
-        lines = "\n" * self._program.source.text.count("\n", start, end)
+        lines = "\n" * program.source.text.count("\n", start, end)
         self._edits.append((start, end, self._declare(self._plain(kind), variables) + lines))
-        return True
-
-    def _name_in(self, item: Run) -> int | None:
-        """The index of the declared name: the last identifier before extents or initializer."""
-        name = None
-        index = item.begin
-        while index < item.end and self._program.text(index) not in ("[", "=", "{"):
-            if self._program.text(index) == "<" and (
-                closing := self._program.close_angle(index, item.end)
-            ):
-                index = closing
-            elif self._program.tokens[index].kind == "identifier":
-                name = index
-            index += 1
-        return name
+        return [variable.name for variable in variables]
 
     def _plain(self, run: Run) -> str:
         """The text of a run without address spaces, for a declaration that is written anew."""
         texts = [self._program.text(i) for i in run]
-        return " ".join(t for t in texts if t not in ADDRESS_SPACES)
+        return " ".join(t for t in texts if t not in ADDRESS_SPACES and t != "static")
 
     # Overloads.
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from mpskit.metal.errors import CompileError, Diagnostic
+from mpskit.metal.errors import CompileError, Diagnostic, Location
+from mpskit.metal.frontend.constants import evaluate
+from mpskit.metal.frontend.function_constants import (
+    FunctionConstant,
+    check_value,
+    function_constants,
+)
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Attribute, Function, Program, Run
+from mpskit.metal.frontend.tokens import Source
 
 # MSL's kernel attributes that say where a thread stands; all are fields of abi::Thread, or
 # functions of them (see codegen/entry.h).
@@ -37,6 +45,8 @@ BUILTINS = frozenset(
 )
 MAX_THREADS_PER_THREADGROUP = 1024
 MAX_BUFFERS = 31
+_ALIAS_DEPTH = 8
+_HOST_NAME = re.compile(r"[^\\\"\x00-\x1f]+")
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,8 @@ class Parameter:
     """How a kernel's parameter is filled.
 
     ``kind`` is buffer, threadgroup or builtin. A builtin has ``builtin``, the others ``index`` and
-    the address space that they point to.
+    the address space that they point to. A buffer that a function constant leaves out is the
+    builtin ``absent``.
     """
 
     name: str
@@ -68,6 +79,7 @@ class Kernel:
     parameters: tuple[Parameter, ...]
     max_threads: int
     instantiation: Function | None
+    location: Location
 
 
 def read_kernels(program: Program) -> list[Kernel]:
@@ -106,22 +118,12 @@ def _host_name(program: Program, function: Function) -> str | None:
     for attribute in function.attributes:
         if attribute.name == "host_name":
             # Adjacent literals join, as `#NAME "_" #DTYPE` makes them.
-            return "".join(ast.literal_eval(part) for part in _string_literals(attribute.arguments))
+            name = "".join(t.text[1:-1] for t in Source(attribute.arguments).tokens)
+            if not _HOST_NAME.fullmatch(name):
+                what = f"host_name takes a string without escapes, not '{attribute.arguments}'"
+                raise _error(program, function.whole.begin, what)
+            return name
     return None
-
-
-def _string_literals(text: str) -> list[str]:
-    parts, start = [], None
-    escaped = False
-    for at, letter in enumerate(text):
-        if letter == '"' and not escaped:
-            if start is None:
-                start = at
-            else:
-                parts.append(text[start : at + 1])
-                start = None
-        escaped = letter == "\\" and not escaped
-    return parts
 
 
 def _plain(program: Program, function: Function) -> Kernel:
@@ -132,6 +134,7 @@ def _plain(program: Program, function: Function) -> Kernel:
         parameters=_parameters(program, function),
         max_threads=_max_threads(program, (function,)),
         instantiation=None,
+        location=_location(program, function),
     )
 
 
@@ -152,7 +155,12 @@ def _instantiated(program: Program, function: Function) -> Kernel:
         parameters=_parameters(program, template),
         max_threads=_max_threads(program, (function, template)),
         instantiation=function,
+        location=_location(program, function),
     )
+
+
+def _location(program: Program, function: Function) -> Location:
+    return program.source.locate(program.tokens[function.whole.begin].start)
 
 
 def _templates_of(program: Program, instantiation: Function) -> list[Function]:
@@ -167,50 +175,143 @@ def _templates_of(program: Program, instantiation: Function) -> list[Function]:
 
 
 def _max_threads(program: Program, functions: Sequence[Function]) -> int:
+    """Of a kernel's template, whose attribute may use its parameters, and an instantiation."""
+    parameters = _template_arguments(program, *functions) if len(functions) == 2 else {}
+    names = Names(program, parameters)
     for function in functions:
         for attribute in function.attributes:
             if attribute.name == "max_total_threads_per_threadgroup":
-                if attribute.arguments.isdigit():
-                    return min(int(attribute.arguments), MAX_THREADS_PER_THREADGROUP)
-                what = f"'{attribute.name}' takes a number, not '{attribute.arguments}'"
-                raise _error(program, function.whole.begin, what)
+                return min(_constant(names, attribute, function.head), MAX_THREADS_PER_THREADGROUP)
     return MAX_THREADS_PER_THREADGROUP
 
 
+def _template_arguments(
+    program: Program, instantiation: Function, template: Function
+) -> dict[str, list[str]]:
+    """The instantiation's template arguments, or defaults, by the template's parameters."""
+    header = template.head.begin + 1
+    closing = program.close_angle(header, template.head.end)
+    if closing is None:
+        return {}
+    argument_list = Program(Source(instantiation.name))
+    end = len(argument_list.tokens)
+    opening = argument_list.open_angle(end - 1)
+    given = argument_list.split(Run(opening + 1, end - 1)) if opening is not None else []
+    arguments: dict[str, list[str]] = {}
+    for number, run in enumerate(program.split(Run(header + 1, closing))):
+        texts = [program.text(i) for i in run]
+        name, _, default = _partition(texts)
+        if number < len(given):
+            arguments[name[-1]] = [argument_list.text(i) for i in given[number]]
+        elif default and name:
+            arguments[name[-1]] = default
+    return arguments
+
+
+def _partition(texts: list[str]) -> tuple[list[str], str, list[str]]:
+    if "=" not in texts:
+        return texts, "", []
+    at = texts.index("=")
+    return texts[:at], "=", texts[at + 1 :]
+
+
+class Names:
+    """Values of names in a kernel's attributes."""
+
+    def __init__(self, program: Program, template_arguments: Mapping[str, list[str]]) -> None:
+        self.program = program
+        self._template_arguments = template_arguments
+        self._values: dict[str, int | None] = {}
+
+    def evaluate(self, texts: Sequence[str]) -> int | None:
+        """The value of a constant expression, None where it has none."""
+        return evaluate(self._with_answers(texts), self._value)
+
+    def _with_answers(self, texts: Sequence[str]) -> list[str]:
+        """The tokens, with the answer for each ``is_function_constant_defined(name)``."""
+        answered = list(texts)
+        while "is_function_constant_defined" in answered[:-3]:
+            at = answered.index("is_function_constant_defined")
+            constant = self._function_constants.get(answered[at + 2])
+            defined = constant is not None and constant.value is not None
+            answered[at : at + 4] = ["true" if defined else "false"]
+        return answered
+
+    @cached_property
+    def _function_constants(self) -> dict[str, FunctionConstant]:
+        return function_constants(self.program)
+
+    def _value(self, name: str) -> int | None:
+        if name not in self._values:
+            self._values[name] = None  # as long as it is being found: it may name itself
+            self._values[name] = self._value_of(name)
+        return self._values[name]
+
+    def _value_of(self, name: str) -> int | None:
+        if name in self._template_arguments:
+            return self.evaluate(self._template_arguments[name])
+        if constant := self._function_constants.get(name):
+            check_value(self.program, constant)
+            return int(constant.value) if isinstance(constant.value, (bool, int)) else None
+        values = {
+            self.evaluate([self.program.text(i) for i in variable.initializer])
+            for variable in self.program.variables
+            if variable.name == name and variable.initializer
+        }
+        values |= {v for body in self.program.enumerators for v in self._enumerated(body, name)}
+        return values.pop() if len(values) == 1 else None
+
+    def _enumerated(self, body: Run, name: str) -> Iterator[int | None]:
+        following: int | None = 0
+        for item in self.program.split(body):
+            texts = [self.program.text(i) for i in item]
+            value = self.evaluate(texts[2:]) if texts[1:2] == ["="] else following
+            if texts[0] == name:
+                yield value
+            following = None if value is None else value + 1
+
+
+def _constant(names: Names, attribute: Attribute, at: Run) -> int:
+    value = names.evaluate([t.text for t in Source(attribute.arguments).tokens])
+    if value is None or value < 0:
+        what = f"'{attribute.name}' takes an integer constant, not '{attribute.arguments}'"
+        raise _error(names.program, at.begin, what)
+    return value
+
+
 def _parameters(program: Program, function: Function) -> tuple[Parameter, ...]:
-    parameters = [_parameter(program, run) for run in program.split(function.parameters)]
+    names = Names(program, {})
+    parameters = [_parameter(names, run) for run in program.split(function.parameters)]
     for kind in ("buffer", "threadgroup"):
         free = iter(
             sorted(set(range(MAX_BUFFERS + 1)) - {p.index for p in parameters if p.kind == kind})
         )
         parameters = [
-            replace(p, index=next(free)) if p.kind == kind and p.index < 0 else p
+            replace(p, index=next(free, MAX_BUFFERS)) if p.kind == kind and p.index < 0 else p
             for p in parameters
         ]
     for parameter, run in zip(parameters, program.split(function.parameters), strict=True):
         if parameter.index >= MAX_BUFFERS:
             what = f"buffer index {parameter.index}: the last one is {MAX_BUFFERS - 1}"
-            raise _error(program, run.begin, what)
+            raise _error(program, run.begin, what, rule="buffer-index")
     return tuple(parameters)
 
 
-def _parameter(program: Program, run: Run) -> Parameter:
+def _parameter(names: Names, run: Run) -> Parameter:
+    program = names.program
     attributes = program.attributes(run)
-    inside = {i for span in program.attribute_spans(run) for i in span}
-    visible = [i for i in run if i not in inside]
-    texts = [program.text(i) for i in visible]
-    if "=" in texts:
-        texts = texts[: texts.index("=")]
-    names = [t for i, t in zip(visible, texts, strict=False)
-             if program.tokens[i].kind == "identifier"]  # fmt: skip
-    name = names[-1] if names else ""
+    name_index = program.declared_name(run)
+    name = program.text(name_index) if name_index is not None else ""
+    texts = _declared_type(program, run)
     space = next((t for t in texts if t in ADDRESS_SPACES), None)
     if "*" in texts or "&" in texts:
+        if _is_left_out(names, attributes, run):
+            return Parameter(name, "builtin", builtin="absent")
         kind = "threadgroup" if space == "threadgroup" else "buffer"
         return Parameter(
             name,
             kind,
-            _bound_index(attributes, kind),
+            next((_constant(names, a, run) for a in attributes if a.name == kind), -1),
             space=space or "",
             reference="&" in texts,
         )
@@ -219,19 +320,33 @@ def _parameter(program: Program, run: Run) -> Parameter:
             return Parameter(name, "builtin", builtin=attribute.name)
     if any(a.name in ("texture", "sampler", "texture_buffer") for a in attributes):
         what = f"'{name}' is a texture or sampler; only buffers and thread positions are supported"
-        raise _error(program, run.begin, what)
+        raise _error(program, run.begin, what, rule="texture")
     known = ", ".join(f"[[{a.name}]]" for a in attributes) or "no attribute"
     what = f"parameter '{name}' has {known}; a value parameter needs one that gives a position"
-    raise _error(program, run.begin, what)
+    raise _error(program, run.begin, what, rule="kernel-parameter")
 
 
-def _bound_index(attributes: Sequence[Attribute], kind: str) -> int:
-    for attribute in attributes:
-        if attribute.name == kind and attribute.arguments.isdigit():
-            return int(attribute.arguments)
-    return -1
+def _declared_type(program: Program, run: Run) -> list[str]:
+    """A parameter's tokens without attributes and default, its aliases of pointers resolved."""
+    hidden = {i for span in program.attribute_spans(run) for i in span}
+    texts = [program.text(i) for i in run if i not in hidden]
+    if "=" in texts:
+        texts = texts[: texts.index("=")]
+    for _ in range(_ALIAS_DEPTH):
+        if "*" in texts or "&" in texts:
+            return texts
+        aliased = [t for t in texts if t in program.aliases]
+        if not aliased:
+            break
+        texts = [t for t in texts if t in ADDRESS_SPACES]
+        texts += [program.text(i) for name in aliased for i in program.aliases[name]]
+    return texts
 
 
-def _error(program: Program, index: int, message: str) -> CompileError:
+def _is_left_out(names: Names, attributes: Sequence[Attribute], run: Run) -> bool:
+    return any(a.name == "function_constant" and not _constant(names, a, run) for a in attributes)
+
+
+def _error(program: Program, index: int, message: str, *, rule: str = "") -> CompileError:
     where = program.source.locate(program.tokens[index].start)
-    return CompileError([Diagnostic(where, "error", message)])
+    return CompileError([Diagnostic(where, "error", message, rule)])

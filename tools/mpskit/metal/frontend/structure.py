@@ -15,6 +15,7 @@ from mpskit.metal.frontend.tokens import Brackets, Source, Token
 
 ADDRESS_SPACES = frozenset({"device", "constant", "threadgroup", "thread", "ray_data"})
 _CLASS_KEYS = frozenset({"struct", "class", "union"})
+_END_NAME = frozenset({"=", "{", ":", ";"})
 _END_CLASS_HEAD = frozenset({"{", ";", "(", "=", ")"}) | _CLASS_KEYS
 
 
@@ -35,6 +36,9 @@ class Run:
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.begin, self.end))
+
+    def __reversed__(self) -> Iterator[int]:
+        return reversed(range(self.begin, self.end))
 
     @property
     def is_empty(self) -> bool:
@@ -71,6 +75,28 @@ class ClassHead:
     arguments: Run | None
 
 
+@dataclass(frozen=True)
+class Variable:
+    """A variable at namespace scope, or a class's member.
+
+    ``specifiers`` runs from its declaration's first token behind a template header to the first
+    declared name, ``initializer`` over what stands behind ``=``, where that is there.
+    """
+
+    scope: tuple[str, ...]
+    name: str
+    name_index: int
+    whole: Run
+    specifiers: Run
+    initializer: Run | None
+    attributes: tuple[Attribute, ...]
+    is_template: bool
+
+    @property
+    def is_member(self) -> bool:
+        return any("@" in name for name in self.scope)
+
+
 class _OpenScope(NamedTuple):
     """What is still to be read of a namespace or class, and the names that lead to it."""
 
@@ -87,6 +113,9 @@ class Program:
         self._brackets = Brackets(source)
         self.functions: list[Function] = []
         self.classes: list[ClassHead] = []
+        self.variables: list[Variable] = []
+        self.aliases: dict[str, Run] = {}  # what `using` and `typedef` say a name stands for
+        self.enumerators: list[Run] = []  # the bodies of enumerations
         self._entered: _OpenScope | None = None  # by the declaration that was read last
         self._scan()
 
@@ -188,7 +217,9 @@ class Program:
             self._entered = _OpenScope(Run(index + 3, closing), scope)
             return closing + 1
         if text in ("using", "typedef", "static_assert"):
-            return self._past_semicolon(index, end)
+            after = self._past_semicolon(index, end)
+            self._alias(Run(index, after - 1))
+            return after
         return self._entity(index, end, scope)
 
     def _namespace(self, index: int, end: int, scope: tuple[str, ...]) -> int:
@@ -233,11 +264,17 @@ class Program:
             if text in _CLASS_KEYS and not is_instantiation and self._opens_class(index, end):
                 return self._class(begin, index, end, scope)
             if text == "enum":
-                return self._past_semicolon(index, end)
-            if text == ";":
-                return self._instantiated_name(begin, index, scope, is_instantiation)
-            if text == "=" or text == "{":
-                return self._past_semicolon(index, end)
+                return self._enumeration(index, end)
+            if text == ";" and is_instantiation:
+                return self._instantiated_name(begin, index, scope)
+            if text in (";", "=", "{"):
+                after = self._past_semicolon(index, end)
+                if self.text(declarator) == "using":
+                    self._alias(Run(declarator, after - 1))
+                else:
+                    statement = Run(declarator, after - 1)
+                    self._variables(Run(begin, after), statement, scope, is_template)
+                return after
             if text == "(":
                 if index > declarator and self._names_function(index):
                     return self._function(
@@ -317,12 +354,77 @@ class Program:
             index += 1
         return None, end
 
-    def _instantiated_name(
-        self, begin: int, semicolon: int, scope: tuple[str, ...], is_instantiation: bool
-    ) -> int:
+    def _alias(self, statement: Run) -> None:
+        """Notes what `using X = T` or `typedef T X` declares."""
+        if self.text(statement.begin) == "using" and self.text(statement.begin + 2) == "=":
+            name = self.text(statement.begin + 1)
+            self.aliases.setdefault(name, Run(statement.begin + 3, statement.end))
+        elif self.text(statement.begin) == "typedef" and not statement.is_empty:
+            name = self.text(statement.end - 1)
+            self.aliases.setdefault(name, Run(statement.begin + 1, statement.end - 1))
+
+    def _enumeration(self, index: int, end: int) -> int:
+        after = self._past_semicolon(index, end)
+        opening = next((i for i in Run(index, after) if self.text(i) in ("{", ";")), after)
+        if self.text(opening) == "{":
+            self.enumerators.append(Run(opening + 1, self.close(opening)))
+        return after
+
+    def _variables(
+        self, whole: Run, statement: Run, scope: tuple[str, ...], is_template: bool
+    ) -> None:
+        first = self.declared_name(statement)
+        if first is None or first == statement.begin:
+            return
+        for item in self.split(Run(first, statement.end)):
+            name = self.declared_name(item)
+            if name is None:
+                continue
+            assign = next((i for i in item if self.text(i) == "="), item.end)
+            self.variables.append(
+                Variable(
+                    scope=scope,
+                    name=self.text(name),
+                    name_index=name,
+                    whole=whole,
+                    specifiers=Run(statement.begin, first),
+                    initializer=Run(assign + 1, item.end) if assign < item.end else None,
+                    attributes=tuple(self.attributes(Run(statement.begin, item.end))),
+                    is_template=is_template,
+                )
+            )
+
+    def declared_name(self, run: Run) -> int | None:
+        """The index of the first name that ``T *a[2] = x, …`` declares."""
+        name = None
+        index = run.begin
+        while index < run.end and self.text(index) not in _END_NAME:
+            if self.is_attribute(index):
+                index = self.close(index)
+            elif self.text(index) in ("[", ","):
+                break
+            elif self.text(index) == "(":  # `T (&x)[2]`, or an argument of `alignas`
+                inner = self._name_in_parentheses(index)
+                if inner is not None:
+                    return inner
+                index = self.close(index)
+            elif closing := self.close_angle(index, run.end):
+                index = closing
+            elif self.tokens[index].kind == "identifier":
+                name = index
+            index += 1
+        return name
+
+    def _name_in_parentheses(self, opening: int) -> int | None:
+        if self.text(opening + 1) not in ("*", "&"):
+            return None
+        inside = Run(opening + 1, self.close(opening))
+        return next((i for i in reversed(inside) if self.tokens[i].kind == "identifier"), None)
+
+    def _instantiated_name(self, begin: int, semicolon: int, scope: tuple[str, ...]) -> int:
         """``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;`` has no parameters."""
         attributes = self.attributes(Run(begin, semicolon))
-        if is_instantiation and any(a.name == "host_name" for a in attributes):
+        if any(a.name == "host_name" for a in attributes):
             head = Run(begin, semicolon)
             self.functions.append(
                 Function(

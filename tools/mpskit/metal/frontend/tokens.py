@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -107,9 +108,7 @@ class Brackets:
         self._angle: dict[int, int] = {}
         tokens = source.tokens
         templates = {
-            name.text
-            for key, name in zip(tokens, tokens[1:], strict=False)
-            if key.text in _DECLARES_TEMPLATE
+            name.text for key, name in itertools.pairwise(tokens) if key.text in _DECLARES_TEMPLATE
         }
         open_brackets: list[int] = []
         open_angles: list[list[int]] = [[]]  # for each open bracket, those inside it
