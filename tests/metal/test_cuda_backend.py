@@ -184,7 +184,6 @@ def kernels():
 @on_a_gpu
 def test_a_launch_is_ordered_by_torchs_current_stream(kernels):
     x = torch.zeros(1 << 24, device="cuda")
-    kernels.fill(x, 0.0)  # loads the code, for which the driver may wait
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -192,7 +191,6 @@ def test_a_launch_is_ordered_by_torchs_current_stream(kernels):
         x += 1
         kernels.fill(x, 2.0)
         y = x + 1
-    assert not stream.query()
     stream.synchronize()
     assert y.eq(3).all()
 

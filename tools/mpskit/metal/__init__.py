@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpskit.errors import MpskitError
-from mpskit.metal.errors import CompileError, Diagnostic, LaunchError
+from mpskit.metal.errors import (
+    CompileError,
+    Diagnostic,
+    KernelFaultError,
+    KernelTimeoutError,
+    LaunchError,
+)
 from mpskit.metal.frontend.function_constants import Value as FunctionConstantValue
 from mpskit.metal.frontend.function_constants import pragmas
 from mpskit.metal.frontend.includes import embed_includes
@@ -23,7 +29,15 @@ from mpskit.metal.frontend.includes import embed_includes
 if TYPE_CHECKING:
     from mpskit.metal import launching, mps
 
-__all__ = ["BACKENDS", "CompileError", "Diagnostic", "LaunchError", "compile_shader"]
+__all__ = [
+    "BACKENDS",
+    "CompileError",
+    "Diagnostic",
+    "KernelFaultError",
+    "KernelTimeoutError",
+    "LaunchError",
+    "compile_shader",
+]
 
 BACKENDS = ("cpu", "cuda", "mps")
 DEFAULT_METAL_VERSION = 320
@@ -36,6 +50,7 @@ def compile_shader(
     include_dirs: Sequence[str | Path] = (),
     metal_version: int = DEFAULT_METAL_VERSION,
     function_constants: Mapping[str | int, FunctionConstantValue] | None = None,
+    sanitize: bool = False,
 ) -> launching.Library | mps.Library:
     """Compiles Metal source and returns its kernels, each as an attribute to be called.
 
@@ -46,6 +61,8 @@ def compile_shader(
         include_dirs: searched for ``#include`` before torch's own headers (``c10/metal/…``).
         metal_version: ``__METAL_VERSION__`` on the cpu and cuda backends: 310, 320, 400, ….
         function_constants: values for ``[[function_constant(n)]]``, by name or index; not on mps.
+        sanitize: on the cpu backend, watch every access, barrier and simdgroup operation; a call
+            whose kernel did what it must not raises `mpskit.metal.sanitizer.SanitizerError`.
 
     Raises:
         CompileError: the source is wrong; says where.
@@ -54,6 +71,10 @@ def compile_shader(
     if backend not in BACKENDS:
         raise MpskitError(
             f"There is no backend {backend!r}.", hint=f"Use one of {', '.join(BACKENDS)}."
+        )
+    if sanitize and backend != "cpu":
+        raise MpskitError(
+            f"The {backend} backend has no sanitizer.", hint="Sanitize with backend='cpu'."
         )
     folders = [Path(folder).resolve() for folder in include_dirs] + _torch_headers()
     if isinstance(source, Path):
@@ -80,7 +101,7 @@ def compile_shader(
         return cuda.compile_library(embedded, metal_version=metal_version)
     from mpskit.metal.cpu import library as cpu
 
-    return cpu.compile_library(embedded, metal_version=metal_version)
+    return cpu.compile_library(embedded, metal_version=metal_version, sanitize=sanitize)
 
 
 def _torch_headers() -> list[Path]:
