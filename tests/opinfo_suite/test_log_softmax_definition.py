@@ -20,6 +20,15 @@ from opinfo.definitions.log_softmax.reference import reference, row_dim, row_len
 FLOAT = torch.float32
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """The samples are small, and pytest-xdist spreads the tests."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def _samples(variant: str, dtype: torch.dtype = FLOAT) -> Iterator[SampleInput]:
     return iter(LOG_SOFTMAX.entry(variant).sample_inputs("cpu", dtype))
 

@@ -8,9 +8,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
 from mpskit.errors import MpskitError
 
@@ -62,8 +63,13 @@ def test_a_fault_in_a_kernel_and_one_in_the_plan_are_caught() -> None:
     assert outcome.stdout.endswith("2 of 2 mutants killed\n")
 
 
-def test_a_mutant_that_changes_nothing_survives() -> None:
-    harmless = check.Mutation(
-        "harmless", "a comment", MUTATIONS[0].file, (("// Adds N values.", "// Adds."),), "errors"
-    )
-    assert check.judge(harmless).killed_by is None
+def test_a_survivor_makes_the_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "run_suite", lambda **_: SimpleNamespace(failures=()))
+    monkeypatch.setenv("MPSKIT_CACHE_DIR", "")  # restored afterwards
+    outcome = CliRunner().invoke(check.main, ["sum_in_half"])
+    assert outcome.exit_code == 1
+    assert outcome.output.startswith("SURVIVED sum_in_half, a thread's sum has 11 significant bits")
+
+
+def test_no_mutation_of_that_name() -> None:
+    assert CliRunner().invoke(check.main, ["no_such_mutation"]).exit_code == 2
