@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mpskit.checkout.checkout import NATIVE_FUNCTIONS, Checkout
@@ -121,9 +121,11 @@ def plan(
     """
     base = checkout.git.line("rev-parse", "--verify", f"{commit}^{{commit}}")
     tree = _PatchedTree(checkout, base, patch_set.paths)
-    return Plan(
-        base, tuple(_plan_patch(tree, patch, allow_old_base) for patch in patch_set.patches)
-    )
+    plans = []
+    for index, patch in enumerate(patch_set.patches):
+        ours = _texts_of_files(tree, patch, patch_set.patches[index + 1 :])
+        plans.append(_plan_patch(tree, patch, ours, allow_old_base))
+    return Plan(base, tuple(plans))
 
 
 class _PatchedTree:
@@ -167,8 +169,27 @@ def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _plan_patch(tree: _PatchedTree, patch: Patch, allow_old_base: bool) -> PatchPlan:
-    layouts = _Layouts.look(tree, patch)
+Texts = Mapping[str, tuple[bytes, ...]]
+"""By path, every text that a file of the patch has while the series is applied, the first as added.
+"""
+
+
+def _texts_of_files(tree: _PatchedTree, patch: Patch, behind: tuple[Patch, ...]) -> Texts:
+    """The texts of ``patch``'s files, with what the patches ``behind`` it in the series edit."""
+    edits = [edit for other in behind for edit in other.edits]
+    texts = {}
+    for file in patch.files:
+        found = [file.content]
+        for edit in edits:
+            if edit.path == file.path:
+                outcome = edit.evaluate(decode(found[-1]), tree.read_text)
+                found += [encode(outcome.text)] if outcome.text is not None else []
+        texts[file.path] = tuple(found)
+    return texts
+
+
+def _plan_patch(tree: _PatchedTree, patch: Patch, ours: Texts, allow_old_base: bool) -> PatchPlan:
+    layouts = _Layouts.look(tree, patch, ours)
     unmet = [
         *_unmet_requirements(tree, patch.requires, allow_old_base),
         *(trouble for item in patch.expects for trouble in _unmet_expectation(tree, item)),
@@ -178,7 +199,10 @@ def _plan_patch(tree: _PatchedTree, patch: Patch, allow_old_base: bool) -> Patch
     # Edits first: they ask what the base has, and our own new files are no part of the base.
     edits = [_plan_edit(tree, edit, changes) for edit in _edits_on(tree, patch, layouts)]
     may_replace = {path for layout in layouts.bases for path in layout.replaces}
-    files = [_plan_file(tree, file, file.path in may_replace, changes) for file in patch.files]
+    files = [
+        _plan_file(tree, file, ours[file.path], file.path in may_replace, changes)
+        for file in patch.files
+    ]
     tree.lay_over(changes)
     layout = layouts.bases[0].name if len(layouts.bases) == 1 else None
     return PatchPlan(patch, layout, tuple(unmet), (*files, *edits), changes)
@@ -192,10 +216,9 @@ class _Layouts:
     is_in: bool
 
     @classmethod
-    def look(cls, tree: _PatchedTree, patch: Patch) -> _Layouts:
+    def look(cls, tree: _PatchedTree, patch: Patch, ours: Texts) -> _Layouts:
         here = layouts_of(patch, tree.read_text)
-        ours = {file.path: file.content for file in patch.files}
-        bases = tuple(item for item in here if tree.read(item.path) != ours.get(item.path))
+        bases = tuple(item for item in here if tree.read(item.path) not in ours.get(item.path, ()))
         return cls(bases, is_in=bool(here) and not bases)
 
 
@@ -251,13 +274,17 @@ def _edits_on(tree: _PatchedTree, patch: Patch, layouts: _Layouts) -> list[Edit]
 
 
 def _plan_file(
-    tree: _PatchedTree, file: PatchFile, may_replace: bool, changes: dict[str, bytes]
+    tree: _PatchedTree,
+    file: PatchFile,
+    ours: tuple[bytes, ...],
+    may_replace: bool,
+    changes: dict[str, bytes],
 ) -> EditPlan:
     present = tree.read(file.path)
     state, what, reason = State.TODO, "add", ""
     if tree.is_special(file.path):
         state, reason = State.IMPOSSIBLE, f"{file.path} is no regular file in the base"
-    elif present == file.content:
+    elif present in ours:
         state = State.DONE
     elif present is not None and (file.replaces or may_replace):
         what = "replace"
