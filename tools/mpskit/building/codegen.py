@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from filelock import FileLock
+
 from mpskit.building.context import Context
 from mpskit.building.process import run
 from mpskit.building.result import Built, Step, UnavailableError
@@ -62,8 +64,15 @@ def _generate(context: Context) -> tuple[Path, bool]:
             hint="Name a whole PyTorch checkout, or make a small one: mpskit skeleton DIR",
         )
     stamp = cache.key(_inputs(root))
-    if _read(folder / _STAMP) == stamp:
-        return folder, False
+    with FileLock(context.out / ".codegen.lock"):
+        if _read(folder / _STAMP) == stamp:
+            return folder, False
+        _refresh(context, folder, stamp)
+        return folder, True
+
+
+def _refresh(context: Context, folder: Path, stamp: str) -> None:
+    """Generates anew; ``folder`` is as it was, or has all of it."""
     if importlib.util.find_spec("yaml") is None:
         raise UnavailableError("torchgen needs PyYAML.", hint="Install it: pip install pyyaml")
     with tempfile.TemporaryDirectory(dir=context.out, prefix=".codegen-") as scratch:
@@ -73,7 +82,6 @@ def _generate(context: Context) -> tuple[Path, bool]:
         (draft / _STAMP).write_text(stamp)
         shutil.rmtree(folder, ignore_errors=True)
         draft.replace(folder)
-    return folder, True
 
 
 def _inputs(root: Path) -> Iterator[str | bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ _FLAGS = (
     *("-DUSE_MPS", "-DNDEBUG", "-DAT_PER_OPERATOR_HEADERS"),
     *("-Wall", "-Wextra", "-Wnarrowing", "-Wsuggest-override", "-Wnewline-eof"),
     *("-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Wno-unused-function"),
-    *("-Wno-missing-braces", "-Wno-unknown-pragmas", "-fno-caret-diagnostics"),
+    *("-Wno-missing-braces", "-Wno-unknown-pragmas"),
 )
 _DEFAULT_STANDARD = "20"
 _MAX_MESSAGES = 20
@@ -87,7 +87,11 @@ def _variants(subject: Subject, toolchain: Toolchain) -> Iterator[Variant]:
 
 
 def compile_variant(
-    context: Context, toolchain: Toolchain, generated: Path, variant: Variant
+    context: Context,
+    toolchain: Toolchain,
+    generated: Path,
+    variant: Variant,
+    flags: Sequence[str] = (),
 ) -> Step:
     """Compiles one source one way, and looks into the object.
 
@@ -96,6 +100,7 @@ def compile_variant(
         toolchain: compiles.
         generated: the include folder with the generated ``ATen/…``.
         variant: what, and how.
+        flags: added to the compiler's, before the source.
     """
     subject = context.subject
     product = context.out / "host" / variant.object_name
@@ -106,10 +111,10 @@ def compile_variant(
         draft = Path(scratch, product.name)
         finished = toolchain.compile(
             [
-                f"-std=c++{cxx_standard(subject.root)}",
-                *_FLAGS,
+                *compile_flags(subject, toolchain, generated),
+                f"-I{shaders}",
                 *variant.definitions,
-                *_include_flags(generated, shaders, subject, toolchain),
+                *flags,
                 *("-c", subject.root / variant.path, "-o", draft),
             ],
             context.log,
@@ -125,14 +130,16 @@ def compile_variant(
     return Step(name, True, finished.seconds, detail, product=str(product))
 
 
-def _include_flags(
-    generated: Path, shaders: Path, subject: Subject, toolchain: Toolchain
-) -> Iterator[str]:
-    """Generated headers first, then the checkout's, then those that only the torch wheel has."""
-    for folder in (generated, shaders, *subject.include_dirs()):
-        yield f"-I{folder}"
-    for folder in (*toolchain.framework_dirs, _torch_headers()):
-        yield f"-isystem{folder}"
+def compile_flags(subject: Subject, toolchain: Toolchain, generated: Path) -> list[str]:
+    """Language, warnings and include folders: generated headers first, torch's own last."""
+    before = (generated, *subject.include_dirs())
+    after = (*toolchain.framework_dirs, _torch_headers())
+    return [
+        f"-std=c++{cxx_standard(subject.root)}",
+        *_FLAGS,
+        *(f"-I{folder}" for folder in before),
+        *(f"-isystem{folder}" for folder in after),
+    ]
 
 
 def _torch_headers() -> Path:

@@ -71,7 +71,12 @@ class TargetResult:
         return Outcome.PASSED if passed else Outcome.FAILED
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "outcome": self.outcome.value}
+        return {
+            **asdict(self),
+            "outcome": self.outcome.value,
+            "seconds": round(self.seconds, 3),
+            "steps": [{**asdict(step), "seconds": round(step.seconds, 3)} for step in self.steps],
+        }
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,6 @@ def _as_data(result: BuildResult, root: Path, out: Path, log: Path | None) -> di
         "out": str(out),
         "log": str(log) if log else None,
         "passed": result.exit_code == 0,
-        "seconds": result.seconds,
+        "seconds": round(result.seconds, 3),
         "targets": [target.to_json() for target in result.targets],
     }
