@@ -1,4 +1,4 @@
-# ruff: noqa: E501 (expected output stands as it is printed)
+# ruff: noqa: E501, W293 (expected output stands as it is printed)
 """Our own patch set on every layout that it declares, and on ones that it does not."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, W293 (expected output stands as it is printed)
+# ruff: noqa: E501 (expected output stands as it is printed)
 """Series of several patches, and branches brought to the patch set as it is now."""
 
 from __future__ import annotations

@@ -118,6 +118,8 @@ class Transaction:
 
     def carry_out(self, move: Move) -> None:
         """Do ``move``, or leave everything as it was and raise."""
+        if not move.refs and move.before == move.after:
+            return
         try:
             _write_atomically(self.journal, move.to_json())
             if move.in_place and move.before != move.after:

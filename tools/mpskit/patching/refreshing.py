@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpskit.checkout.checkout import Checkout, Head
-from mpskit.checkout.transaction import Recovery, Transaction
+from mpskit.checkout.transaction import Move, Recovery, Transaction
 from mpskit.errors import MpskitError
 from mpskit.patching.edits import Edit, State
-from mpskit.patching.loading import load_patch_set
 from mpskit.patching.planning import decode
 from mpskit.patching.record import Record, read_record, settle_pending
 from mpskit.patching.series import Patch, PatchFile, PatchSet
 from mpskit.patching.stacking import refuse_without_identity
-from mpskit.patching.updating import Job, move, rebuild
+from mpskit.patching.updating import Job, move_to, rebuild
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,13 @@ def refresh(checkout: Checkout, patch_set: PatchSet, *, dry_run: bool = False) -
         settle_pending(checkout)
         job, applied = _examine(checkout, patch_set)
         survey = _Survey(checkout, job.record, applied)
+        # Everything that can be refused is refused before the patch set is written to.
+        move = _prepare(checkout, transaction, job, applied, survey)
         for path, content in survey.taken.items():
             _replace(patch_set.directory / path, content)
-        decided = (*survey.taken, *survey.taken_before)
-        head = _commit(checkout, transaction, job, patch_set, decided)
-        return _refreshed(head, survey, patch_set, head == job.head, transaction.recovered)
+        transaction.carry_out(move)
+        already = not survey.taken and move.before == move.after and not move.refs
+        return _refreshed(move.after, survey, patch_set, already, transaction.recovered)
 
 
 def _refreshed(
@@ -90,32 +92,38 @@ def _examine(checkout: Checkout, patch_set: PatchSet) -> tuple[Job, PatchSet]:
             f"{head.name} is no branch that mpskit applied a patch set on.",
             hint="Check that branch out, or apply the patch set first: mpskit apply",
         )
-    return Job(head, record), _applied(patch_set, record)
+    return Job(head, record), patch_set.select([item.name for item in record.patches])
 
 
-def _applied(patch_set: PatchSet, record: Record) -> PatchSet:
-    return patch_set.select([item.name for item in record.patches])
-
-
-def _commit(
-    checkout: Checkout,
-    transaction: Transaction,
-    job: Job,
-    patch_set: PatchSet,
-    decided: tuple[str, ...],
-) -> Head:
-    """Build the branch anew from the patch set as it is on disk now; where HEAD is then."""
-    applied = _applied(load_patch_set(patch_set.directory), job.record)
+def _prepare(
+    checkout: Checkout, transaction: Transaction, job: Job, applied: PatchSet, survey: _Survey
+) -> Move:
+    """Build the branch anew from the patch set as it will be; the move that goes there."""
     record = job.record
-    rebuilt = rebuild(checkout, record, applied, record.origin, decided=decided)
+    target = _with_contents(applied, survey.taken)
+    decided = (*survey.taken, *survey.taken_before)
+    rebuilt = rebuild(checkout, record, target, record.origin, decided=decided)
     if rebuilt.replayed.tip is None:
         raise MpskitError(
             f"Your commit '{rebuilt.replayed.conflict}' and the patch set change the same lines: "
             f"{', '.join(rebuilt.replayed.paths)}.",
             hint="Run `mpskit apply --update` first, which lets you resolve that.",
         )
-    move(checkout, transaction, "refresh", job, rebuilt.record, rebuilt.replayed.tip)
-    return checkout.head()
+    return move_to(checkout, transaction, "refresh", job, rebuilt.record, rebuilt.replayed.tip)
+
+
+def _with_contents(patch_set: PatchSet, contents: Mapping[str, bytes]) -> PatchSet:
+    """``patch_set`` as it is once its files have ``contents``."""
+    patches = tuple(
+        replace(
+            patch,
+            files=tuple(
+                replace(file, content=contents.get(file.path, file.content)) for file in patch.files
+            ),
+        )
+        for patch in patch_set.patches
+    )
+    return replace(patch_set, patches=patches)
 
 
 class _Survey:
@@ -183,12 +191,10 @@ class _Survey:
         text = decode(self.checkout.git.contents([present.object_id])[present.object_id])
         for edit in edits:
             outcome = edit.evaluate(text, self._read)
-            if outcome.state is State.TODO:
-                return f"your change undoes the edit `{edit.describe()}`"
-            if outcome.state is State.IMPOSSIBLE:
+            if outcome.state is not State.DONE:
                 return (
-                    f"your change lies inside the edit `{edit.describe()}`: {outcome.reason}; "
-                    "change that edit in series.toml"
+                    f"your change undoes the edit `{edit.describe()}` or lies inside it; change "
+                    "that edit in series.toml, or the file that has the code now"
                 )
         return (
             "the patch changes this file by edits and not as a whole; put your change into "

@@ -86,7 +86,8 @@ def update(
             tip = _redo_with_git(checkout, job.record, rebuilt)
         else:
             tip = rebuilt.replayed.tip
-            move(checkout, transaction, "update", job, rebuilt.record, tip)
+            move = move_to(checkout, transaction, "update", job, rebuilt.record, tip)
+            transaction.carry_out(move)
         return _updated(job, rebuilt, tip, transaction.recovered)
 
 
@@ -169,15 +170,19 @@ def rebuild(
     return Rebuilt(planned, stack, tuple(own), replayed)
 
 
-def move(
+def move_to(
     checkout: Checkout,
     transaction: Transaction,
     operation: str,
     job: Job,
     record: Record,
     tip: str,
-) -> None:
-    """Take the branch to ``tip`` and its record to ``record``, and check the branch out."""
+) -> Move:
+    """The move that takes the branch to ``tip``, its record to ``record``, and checks it out.
+
+    Raises:
+        MpskitError: changes of the user's are in its way.
+    """
     git = checkout.git
     after = Head(tip, record.branch)
     name = record_ref(record.branch)
@@ -186,9 +191,7 @@ def move(
         RefChange(name, git.resolve(name), git.write_blob(record.content)),
     )
     refs = tuple(change for change in changes if change.old != change.new)
-    settled = transaction.settled(job.head, after)
-    if refs or job.head != after:
-        transaction.carry_out(Move(operation, job.head, after, refs, settled))
+    return Move(operation, job.head, after, refs, transaction.settled(job.head, after))
 
 
 def _clash(conflict: Replayed) -> str:
