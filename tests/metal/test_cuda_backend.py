@@ -121,6 +121,29 @@ extern "C" __device__ abi::Pointee mpskit_pointees[] = {
 """,
         )
 
+    def test_constants_with_values_are_known_at_compile_time(self):
+        program = Program(
+            Source("""
+                constant float one = 1;
+                constant static constexpr float two = 2;
+                namespace a::b { constant float2 pair{one, one + 1}; constant int* f(int); }
+                void g(constant int& x) { constant int y = x; }
+            """)
+        )
+        unit = translation_unit(program, read_kernels(program))
+        body = unit[unit.index('"launch.h"') : unit.index("# 1 ")].splitlines()
+        self.assertExpectedInline(
+            "\n".join(line.strip() for line in body[1:]),
+            """\
+
+
+const constexpr float one = 1;
+const static constexpr float two = 2;
+namespace a::b { const constexpr float2 pair{one, one + 1}; const int* f(int); }
+void g(const int& x) { const int y = x; }
+""",
+        )
+
     def test_the_description_reads_back(self):
         program = Program(Source("kernel void f(constant int& n, device int* x [[buffer(4)]]) {}"))
         unit = translation_unit(program, read_kernels(program))

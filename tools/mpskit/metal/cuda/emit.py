@@ -91,7 +91,12 @@ def translation_unit(program: Program, kernels: Sequence[Kernel]) -> str:
         aliases="\n".join(_aliases(program)),
         namespace=NAMESPACE,
     )
-    body = erased_program(program, kernels, Eraser(program, _declare_threadgroup_variables))
+    body = erased_program(
+        program,
+        kernels,
+        Eraser(program, _declare_threadgroup_variables),
+        ((index, " constexpr") for index in _program_constants(program)),
+    )
     return "\n".join([preamble, body, _entries(kernels)])
 
 
@@ -124,6 +129,41 @@ def _namespaces(program: Program) -> Iterator[str]:
             if name.kind == "identifier" and program.text(index + 2) != "=":
                 yield name.text
         index += 1
+
+
+def _program_constants(program: Program) -> Iterator[int]:
+    """Where `constant` declares a variable at namespace scope, with a value.
+
+    A GPU initializes nothing when it loads a program, so that one constant's value can depend on
+    another's only at compile time.
+    """
+    index = 0
+    while index < len(program.tokens):
+        text = program.text(index)
+        if text in ("(", "[") or (text == "{" and not _opens_namespace(program, index)):
+            index = program.close(index)
+        elif text == "constant" and _has_value(program, index):
+            yield index
+        index += 1
+
+
+def _opens_namespace(program: Program, brace: int) -> bool:
+    at = brace - 1
+    while program.text(at) == "::" or (
+        program.tokens[at].kind == "identifier" and program.text(at) != "namespace"
+    ):
+        at -= 1
+    return at >= 0 and program.text(at) == "namespace"
+
+
+def _has_value(program: Program, constant: int) -> bool:
+    """Whether a variable follows that is no pointer, has a value, and is not constexpr anyway."""
+    if "constexpr" in (program.text(constant - 1), program.text(constant - 2)):
+        return False
+    at = constant + 1
+    while program.text(at) not in ("=", "{", ";", "(", "*", "&", "constexpr", ""):
+        at += 1
+    return program.text(at) in ("=", "{")
 
 
 def _declare_threadgroup_variables(kind: str, variables: Sequence[ThreadgroupVariable]) -> str:
