@@ -29,7 +29,7 @@ class Call:
 
 def collective_calls(program: Program) -> Iterator[Call]:
     """Every such call, except those through ``.`` and ``->``."""
-    names = _names(program)
+    names = names_of_collectives(program)
     for function in program.functions:
         for index in _mentions(program, function):
             text = program.text(index)
@@ -39,7 +39,7 @@ def collective_calls(program: Program) -> Iterator[Call]:
                 yield call
 
 
-def _names(program: Program) -> set[str]:
+def names_of_collectives(program: Program) -> set[str]:
     """Names of the program's functions that come to a collective operation in the end."""
     callers: dict[str, set[str]] = {}
     found: list[str] = []

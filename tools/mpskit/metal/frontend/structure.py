@@ -37,6 +37,9 @@ class Run:
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.begin, self.end))
 
+    def __contains__(self, index: int) -> bool:
+        return self.begin <= index < self.end
+
     def __reversed__(self) -> Iterator[int]:
         return reversed(range(self.begin, self.end))
 

@@ -88,6 +88,12 @@ class Source:
         line = first + self.text.count("\n", start, offset)
         return Location(file, line, offset - self.text.rfind("\n", 0, offset))
 
+    def place(self, offset: int) -> tuple[Location, str]:
+        """What `locate` says, and the preprocessed line in which the column counts."""
+        begin = self.text.rfind("\n", 0, offset) + 1
+        end = self.text.find("\n", offset)
+        return self.locate(offset), self.text[begin : end if end >= 0 else len(self.text)]
+
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 # Apple's compiler, a clang, goes no deeper either.
