@@ -57,7 +57,7 @@ struct Runtime {
 
   // Called by sanitized libraries only. `pc`: a return address in kernel code.
   void (*access)(const void* address, unsigned long bytes, AccessKind kind, const void* pc);
-  void (*misaligned)(const void* address, unsigned alignment, const char* type, const void* pc);
+  void (*misaligned)(const void* address, unsigned alignment, const void* pc);
   void (*fence)();
   // A kernel's `return`, at a position in its text.
   void (*at_return)(unsigned position);
@@ -156,8 +156,7 @@ struct Report {
   Space space;
   long index; // of the element, as the parameter or the variable has them
   unsigned long elements; // that the variable has
-  unsigned alignment; // that a misaligned access needs,
-  const char* type; // and the type that needs it
+  unsigned alignment; // that a misaligned access needs
   unsigned active; // threads that met,
   unsigned expected; // and that should have
   bool simdgroup; // they are lanes of a simdgroup

@@ -66,6 +66,12 @@ _FLAGS = (
     "-w",
 )
 _SPEED = ("-O2",)
+# clang takes a read for part of the write that follows it, and watches no vector over 16 bytes.
+_EVERY_ACCESS = (
+    "-fno-slp-vectorize",
+    "-mllvm",
+    "-tsan-instrument-read-before-write=1",
+)
 # What gcc would merge, move or make a call of memset.
 _PLAIN_CODE = (
     "-fno-store-merging",
@@ -291,5 +297,5 @@ def _sanitizer_flags(compiler: Compiler) -> tuple[str, ...]:
         "-fsanitize=alignment",
         "-fno-tree-vectorize",
         "-fno-omit-frame-pointer",
-        *(() if compiler.is_clang else _PLAIN_CODE),
+        *(_EVERY_ACCESS if compiler.is_clang else _PLAIN_CODE),
     )

@@ -524,7 +524,9 @@ std::string explanation(int signal, int code, const char* address) {
     case SIGTRAP:
       return "it came to code that has no meaning, by undefined behaviour";
     default:
-      if (code == kernel_found_it) return "it accessed an address that cannot exist";
+      if (code == kernel_found_it) {
+        return "it accessed an address that cannot exist, or a vector at a misaligned one";
+      }
       if (reinterpret_cast<std::uintptr_t>(address) < 64 * 1024) {
         std::snprintf(text, sizeof text, "a null pointer was dereferenced (address %p)", address);
       } else {
@@ -642,9 +644,8 @@ void* threadgroup_memory(const ThreadgroupVariable& variable) {
 void on_access(const void* address, unsigned long bytes, AccessKind kind, const void* pc) {
   watcher->sanitize([=](Sanitizer& sanitizer) { sanitizer.access(address, bytes, kind, pc); });
 }
-void on_misaligned(const void* address, unsigned alignment, const char* type, const void* pc) {
-  watcher->sanitize(
-      [=](Sanitizer& sanitizer) { sanitizer.misaligned(address, alignment, type, pc); });
+void on_misaligned(const void* address, unsigned alignment, const void* pc) {
+  watcher->sanitize([=](Sanitizer& sanitizer) { sanitizer.misaligned(address, alignment, pc); });
 }
 void on_fence() {
   watcher->sanitize([](Sanitizer& sanitizer) { sanitizer.fence(); });

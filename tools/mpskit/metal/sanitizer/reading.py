@@ -51,7 +51,6 @@ class RawReport(ctypes.Structure):
         ("index", ctypes.c_long),
         ("elements", ctypes.c_ulong),
         ("alignment", ctypes.c_uint),
-        ("type", ctypes.c_char_p),
         ("active", ctypes.c_uint),
         ("expected", ctypes.c_uint),
         ("simdgroup", ctypes.c_bool),
@@ -97,7 +96,7 @@ def read_report(raw: Any, kernel: str, line_of: LineOf) -> Report:
         threadgroup=access.threadgroup,
         access=access,
         other=_access(raw.other, line_of) if is_race else None,
-        absences=tuple(_absence(a, line_of) for a in raw.absent[: raw.absent_count]),
+        absences=tuple(_absence(a, check, line_of) for a in raw.absent[: raw.absent_count]),
         details=tuple(_details(raw, check)),
     )
 
@@ -107,7 +106,7 @@ def _details(raw: Any, check: Check) -> list[str]:
         count = raw.elements
         return [f"it has {count} element{'' if count == 1 else 's'}"]
     if check is Check.MISALIGNED_ACCESS:
-        return [f"{raw.type.decode()} must start at a multiple of {raw.alignment} bytes"]
+        return [f"its type must start at a multiple of {raw.alignment} bytes"]
     if check in (Check.BARRIER_DIVERGENCE, Check.SIMD_DIVERGENCE):
         group = "simdgroup" if raw.simdgroup else "threadgroup"
         return [f"{raw.active} of the {group}'s {raw.expected} threads were there"]
@@ -126,8 +125,10 @@ def _access(raw: Any, line_of: LineOf) -> Access:
     )
 
 
-def _absence(raw: Any, line_of: LineOf) -> Absence:
+def _absence(raw: Any, check: Check, line_of: LineOf) -> Absence:
     what = _ABSENCES[raw.place]
+    if check is Check.SIMD_DIVERGENCE:
+        what = what.replace("another barrier", "a barrier")
     if raw.count > 1:
         what = what.replace("waits", "wait")
     return Absence(what, raw.first, raw.last, raw.count, line_of(raw.pc) if raw.pc else None)

@@ -43,6 +43,7 @@ class Access:
 
     Attributes:
         kind: ``read``, ``write``, ``atomic read`` or ``atomic write``.
+        bytes: of the machine's access, which may be a part of the source's.
         thread: its position in the threadgroup.
     """
 
@@ -53,10 +54,7 @@ class Access:
     threadgroup: Position
 
     def __str__(self) -> str:
-        return (
-            f"{self.line}: {self.kind} of {_count(self.bytes, 'byte')} by thread {self.thread} "
-            f"of threadgroup {self.threadgroup}"
-        )
+        return f"{self.line}: {self.kind} by thread {self.thread} of threadgroup {self.threadgroup}"
 
 
 @dataclass(frozen=True)

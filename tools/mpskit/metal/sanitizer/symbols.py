@@ -136,9 +136,16 @@ class _Unit:
         name = Path(_text(entry.name))
         folders = self._program["include_directory"]
         index = entry.dir_index if version >= 5 else entry.dir_index - 1
-        if name.is_absolute() or index < 0 or (version >= 5 and index == 0):
-            return str(name)
-        return str(Path(_text(folders[index])) / name)
+        if index >= (1 if version >= 5 else 0):
+            name = Path(_text(folders[index])) / name
+        # Relative names are those of files in the compiler's folder, or stand for no file at all.
+        file = self._folder / name
+        return str(file if file.exists() else name)
+
+    @cached_property
+    def _folder(self) -> Path:
+        attribute = self._unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
+        return Path(_text(attribute.value)) if attribute else Path()
 
 
 _CODE = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block")

@@ -7,9 +7,15 @@
 
 #include "abi.h"
 
-#define MPSKIT_HOOK                                                     \
-  extern "C" __attribute__((visibility("hidden"), noinline, used, cold, \
-                            no_sanitize("thread"), no_sanitize("alignment")))
+// For clang, no_sanitize("thread") leaves the calls for atomics in.
+#if defined(__clang__)
+#define MPSKIT_UNWATCHED disable_sanitizer_instrumentation
+#else
+#define MPSKIT_UNWATCHED no_sanitize("thread")
+#endif
+#define MPSKIT_HOOK                                              \
+  extern "C" __attribute__((                                     \
+      visibility("hidden"), noinline, used, cold, MPSKIT_UNWATCHED, no_sanitize("alignment")))
 
 namespace mpskit::hooks {
 
@@ -20,14 +26,9 @@ struct SourceLocation {
   unsigned line, column;
 };
 
-struct TypeDescriptor {
-  unsigned short kind, info;
-  char name[1];
-};
-
 struct TypeMismatch {
   SourceLocation location;
-  const TypeDescriptor* type;
+  const void* type;
   unsigned char log_alignment;
   unsigned char check_kind;
 };
@@ -39,13 +40,20 @@ struct TypeMismatch {
       (const void*)(address), bytes, ::mpskit::hooks::AccessKind::kind, \
       __builtin_return_address(0))
 
+// Of an access that the compiler takes for aligned.
+#define MPSKIT_ALIGNED(address, bytes)                             \
+  if (reinterpret_cast<unsigned long>(address) % bytes)            \
+    ::mpskit::target::runtime->misaligned(address, bytes, __builtin_return_address(0))
+
 // ---- plain accesses ----
 
 #define MPSKIT_HOOKS(bytes)                                  \
   MPSKIT_HOOK void __tsan_read##bytes(void* address) {       \
+    MPSKIT_ALIGNED(address, bytes);                          \
     MPSKIT_ACCESS(address, bytes, read);                     \
   }                                                          \
   MPSKIT_HOOK void __tsan_write##bytes(void* address) {      \
+    MPSKIT_ALIGNED(address, bytes);                          \
     MPSKIT_ACCESS(address, bytes, write);                    \
   }                                                          \
   MPSKIT_HOOK void __tsan_unaligned_read##bytes(void* address) {   \
@@ -150,6 +158,7 @@ MPSKIT_HOOKS(64, unsigned long)
 #undef MPSKIT_FETCH_HOOK
 #undef MPSKIT_HOOKS
 #undef MPSKIT_ACCESS
+#undef MPSKIT_ALIGNED
 
 MPSKIT_HOOK void __tsan_atomic_thread_fence(int) {
   ::mpskit::target::runtime->fence();
@@ -161,7 +170,8 @@ MPSKIT_HOOK void __tsan_atomic_signal_fence(int) {}
 MPSKIT_HOOK void __ubsan_handle_type_mismatch_v1(
     const ::mpskit::hooks::TypeMismatch* mismatch, void* address) {
   ::mpskit::target::runtime->misaligned(
-      address, 1u << mismatch->log_alignment, mismatch->type->name, __builtin_return_address(0));
+      address, 1u << mismatch->log_alignment, __builtin_return_address(0));
 }
 
 #undef MPSKIT_HOOK
+#undef MPSKIT_UNWATCHED

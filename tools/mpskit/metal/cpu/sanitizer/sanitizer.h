@@ -90,14 +90,13 @@ class Sanitizer {
         });
   }
 
-  void misaligned(const void* address, unsigned alignment, const char* type, const void* pc) {
+  void misaligned(const void* address, unsigned alignment, const void* pc) {
     Region* region = memory_.region_of(address);
     if (!region) return;
     const auto* at = static_cast<const char*>(address);
     if (Report* report = report_memory(
             Check::misaligned_access, *region, at, alignment, AccessKind::read, pc)) {
       report->alignment = alignment;
-      report->type = type;
     }
   }
 

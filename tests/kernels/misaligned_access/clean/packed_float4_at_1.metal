@@ -1,0 +1,9 @@
+// launch: threads=4 group_size=4
+// args: ones:float32:32 zeros:float32:4
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void packed_float4_at_1(
+    device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
+  out[i] = dot(float4(*(device const packed_float4*)(x + 1 + 4 * i)), float4(1.0f));
+}

@@ -1,0 +1,11 @@
+// launch: threads=64 group_size=64
+// args: zeros:float32:64 zeros:float32:64
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void device_memory_threadgroup_flag(
+    device float* scratch, device float* out, uint i [[thread_index_in_threadgroup]]) {
+  scratch[i] = i;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[i] = scratch[63 - i];
+}

@@ -1,0 +1,15 @@
+// launch: threads=48 group_size=48
+// args: ones:float32:48 zeros:float32:1
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void fewer_threads_than_elements(
+    device const float* x, device float* out, uint i [[thread_index_in_threadgroup]]) {
+  threadgroup float tile[64];
+  tile[i] = x[i];
+  for (uint width = 32; width > 0; width /= 2) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (i < width) tile[i] += tile[i + width];
+  }
+  if (i == 0) out[0] = tile[0];
+}
