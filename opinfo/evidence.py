@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from opinfo.accuracy import Comparison
+from mpskit.verify.accuracy import Comparison
 from opinfo.definition import dtype_name
 
 

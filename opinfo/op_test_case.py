@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing._internal.common_utils import TestCase, get_tracked_input
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from opinfo.accuracy import compare
+from mpskit.verify.accuracy import compare
 from opinfo.definition import Definition, Forcing, dtype_name
 from opinfo.definitions import definition_of
 from opinfo.evidence import Evidence

@@ -14,7 +14,7 @@ from torch.testing._internal.common_device_type import dtypes, instantiate_devic
 from torch.testing._internal.common_utils import parametrize
 from torch.testing._internal.opinfo.core import SampleInput
 
-from opinfo.accuracy import unit_roundoff
+from mpskit.verify.accuracy import unit_roundoff
 from opinfo.definition import MPS_FLOATING_DTYPES
 from opinfo.definitions.log_softmax import LOG_SOFTMAX
 from opinfo.definitions.log_softmax.large_index import FAR_APART, far_apart

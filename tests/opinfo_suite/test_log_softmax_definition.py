@@ -9,8 +9,8 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
 from mpskit.patching import load_patch_set
+from mpskit.verify.accuracy import compare
 from mpskit.verify.plan import Kernel
-from opinfo.accuracy import compare
 from opinfo.definition import MPS_FLOATING_DTYPES
 from opinfo.definitions import DEFINITIONS, definition_of
 from opinfo.definitions.log_softmax import LOG_SOFTMAX, large_index

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.testing._internal.opinfo.core import SampleInput
 
-from opinfo.accuracy import rounding_error, unit_roundoff
+from mpskit.verify.accuracy import rounding_error, unit_roundoff
 
 # The Metal specification's bound for exp and log without fast math, in ULP.
 _METAL_ULP = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from opinfo.accuracy import compare, rounding_error, ulp
+from mpskit.verify.accuracy import compare, rounding_error, ulp
 
 nan, inf = torch.nan, torch.inf
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
