@@ -237,8 +237,8 @@ kernel void sparse(device int* out, constant uint& mask, uint i [[thread_positio
 }
 kernel void too_much(device float* out, threadgroup float* more [[threadgroup(0)]],
                      uint i [[thread_position_in_threadgroup]]) {
-  threadgroup float t[8190];
-  t[8189 - i] = out[i];
+  threadgroup float t[8188];
+  t[8187 - i] = out[i];
   more[0] = 0;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   out[i] = t[8000 + i % 100];
@@ -309,8 +309,8 @@ def test_many_python_threads(backend):
 def test_running_out_of_threadgroup_memory_is_an_error_and_no_crash(backend):
     lib = compile_shader(SIMD, backend=backend)
     for _ in range(3):
-        with pytest.raises(LaunchError, match="32776 bytes are needed, 32768 is the most"):
-            lib.too_much(torch.zeros(4096), group_size=1024, threadgroup_lengths={0: 16})
+        with pytest.raises(LaunchError, match="32784 bytes are needed, 32768 is the most"):
+            lib.too_much(torch.zeros(4096), group_size=1024, threadgroup_lengths={0: 32})
     out = torch.zeros(64, dtype=torch.int)
     lib.early_return(out, 64, threads=64, group_size=64)
     assert out.tolist() == [32] * 64
