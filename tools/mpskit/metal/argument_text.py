@@ -12,7 +12,10 @@ from mpskit.errors import MpskitError
 if TYPE_CHECKING:
     import torch
 
-FORMS = "a number, FILL:DTYPE:SHAPE (as zeros:float32:1024 or randn:half:4x8) or a .npy file"
+FORMS = (
+    "a number, numbers as 1,2,3, FILL:DTYPE:SHAPE (as zeros:float32:1024 or randn:half:4x8) or "
+    "a .npy file"
+)
 FILLS = ("zeros", "ones", "nan", "empty", "arange", "rand", "randn")
 _SEED = 0
 # Metal's names where torch has others, and unsigned types that torch only stores.
@@ -32,8 +35,8 @@ _METAL_NAMES = {
 DTYPES = (*_METAL_NAMES.values(), "bool")
 
 
-def parse_argument(text: str) -> torch.Tensor | int | float:
-    """The value that ``text`` stands for: a number, or a tensor on the CPU.
+def parse_argument(text: str) -> torch.Tensor | int | float | tuple[int | float, ...]:
+    """The value that ``text`` stands for: a number, several, or a tensor on the CPU.
 
     ``zeros``, ``ones``, ``nan`` and ``arange`` fill with what they say, ``empty`` with bytes of
     0xFF, ``rand`` and ``randn`` with random numbers that are the same every time.
@@ -43,6 +46,10 @@ def parse_argument(text: str) -> torch.Tensor | int | float:
     """
     if (number := _number(text)) is not None:
         return number
+    if "," in text and ":" not in text:
+        numbers = [number for part in text.split(",") if (number := _number(part)) is not None]
+        if len(numbers) == text.count(",") + 1:
+            return tuple(numbers)
     if text.endswith(".npy"):
         return _load(Path(text))
     fill, _, rest = text.partition(":")

@@ -38,6 +38,7 @@ class OpUnderTest(TorchDispatchMode):
         index: forces an index width.
         cores: what the plan takes for the number of the GPU's cores.
         patch_dir: mirrors the PyTorch tree; None for the package's own patch set.
+        sanitize: watch what the kernels do; a launch that has reports raises SanitizerError.
 
     Attributes:
         launches: how often each kernel was launched, by host name.
@@ -51,11 +52,12 @@ class OpUnderTest(TorchDispatchMode):
         index: Index | None = None,
         cores: int = DEFAULT_CORES,
         patch_dir: Path | None = None,
+        sanitize: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         sources = PatchSources.find(patch_dir)
         self._planner = Planner(sources)
-        self._library = _compile(sources, backend)
+        self._library = _compile(sources, backend, sanitize)
         self._device_type = backend
         self._how: dict[str, Any] = {"kernel": kernel, "index": index, "cores": cores}
         self.launches: Counter[str] = Counter()
@@ -151,8 +153,13 @@ def _refuse_unsupported(input: torch.Tensor, half_to_float: bool) -> None:
 
 
 @lru_cache
-def _compile(sources: PatchSources, backend: str) -> Any:
-    return compile_shader(sources.kernels, backend=backend, include_dirs=sources.include_dirs)
+def _compile(sources: PatchSources, backend: str, sanitize: bool) -> Any:
+    return compile_shader(
+        sources.kernels,
+        backend=backend,
+        include_dirs=sources.include_dirs,
+        sanitize=sanitize,
+    )
 
 
 def _meta_like(tensor: torch.Tensor) -> torch.Tensor:
