@@ -9,11 +9,11 @@ import unittest
 from contextlib import ExitStack
 from pathlib import Path
 
-from checkouts import OPERATIONS
+from checkouts import ACTIVATION, OPERATIONS
 
 from mpskit.building import Context, Log, Subject, codegen, default_out
-from mpskit.building.host import Variant, compile_flags, compile_variant
 from mpskit.building.macho import defined_symbols, kernel_symbol
+from mpskit.building.objective_cpp import ObjectiveCpp, Variant
 from mpskit.building.result import Step
 from mpskit.building.toolchain import open_toolchain
 from mpskit.checkout.checkout import Checkout
@@ -38,9 +38,10 @@ class HostCodeTest(unittest.TestCase):
         checkout, patch_set = Checkout.open(directory / "pytorch"), load_patch_set()
         apply(checkout, patch_set)
         cls.subject = Subject.find(checkout, patch_set)
-        cls.generated = cls.shared_headers(cls.subject)
         cls.context = Context(cls.subject, directory / "out")
         cls.context.out.mkdir()
+        generated = cls.shared_headers(cls.subject)
+        cls.compiler = ObjectiveCpp(cls.context, cls.toolchain, generated)
         cls.source = cls.subject.root / SOURCE
         cls.text = cls.source.read_text()
         cls.prefix = cls.precompiled(directory)
@@ -57,9 +58,8 @@ class HostCodeTest(unittest.TestCase):
         """Flags that spare a variant five seconds of headers, where they are not its point."""
         header, product = directory / "prefix.h", directory / "prefix.pch"
         header.write_text(PREFIX)
-        flags = compile_flags(cls.subject, cls.toolchain, cls.generated)
         finished = cls.toolchain.compile(
-            [*flags, "-x", "objective-c++-header", header, "-o", product], Log()
+            [*cls.compiler.flags(), "-x", "objective-c++-header", header, "-o", product], Log()
         )
         assert finished.status == 0, finished.output
         return "-include-pch", str(product)
@@ -71,12 +71,8 @@ class HostCodeTest(unittest.TestCase):
     def compile(self, text: str, *, precompiled: bool = True, jit: bool = False) -> Step:
         self.source.write_text(text)
         definitions = ("-DPYTORCH_JIT_COMPILE_SHADERS",) if jit else ()
-        return compile_variant(
-            self.context,
-            self.toolchain,
-            self.generated,
-            Variant(SOURCE, "variant", definitions),
-            self.prefix if precompiled else (),
+        return self.compiler.compile(
+            Variant(SOURCE, "variant", definitions), self.prefix if precompiled else ()
         )
 
     def assert_refused(
@@ -124,6 +120,21 @@ class HostCodeTest(unittest.TestCase):
         self.source.write_text(self.text.replace("LogSoftmax_metallib", "LogSoftMax_metallib"))
         with self.assertRaisesRegex(MpskitError, "there is no .*kernels/LogSoftMax.metal"):
             self.compile(self.source.read_text(), jit=True)
+
+    def test_upstreams_file_counts_only_what_the_edit_made_worse(self) -> None:
+        path = self.subject.root / ACTIVATION
+        upstream = path.read_text()
+        self.addCleanup(path.write_text, upstream)
+        # A method of MPSGraph's that is not among our declarations.
+        before = upstream.replace("reLUWithTensor", "leakyReLUWithTensor")
+        path.write_text(before)
+        variant = Variant(ACTIVATION, "no shaders")
+        same = self.compiler.compare(variant, before, self.prefix)
+        self.assertTrue(same.passed)
+        self.assertIn("1 messages before and after the edit, none of them new", same.detail)
+        path.write_text(before.replace("result.numel() == 0", "result.count() == 0", 1))
+        (message,) = self.compiler.compare(variant, before, self.prefix).messages
+        self.assertRegex(message, rf"{ACTIVATION}:\d+:\d+: error: no member named 'count'")
 
     def test_misspelt_selector(self) -> None:
         self.assert_refused(

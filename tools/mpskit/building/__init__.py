@@ -1,6 +1,7 @@
 """Builds what can be built of an applied patch set on this machine.
 
-build(Subject.find(checkout, patch_set), ("codegen", "host"))
+subject = Subject.find(checkout, patch_set)
+build(Context(subject, default_out(subject.root)), ("codegen", "host"))
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from mpskit.building.result import (
     UnavailableError,
 )
 from mpskit.building.subject import Registration, Subject
+from mpskit.checkout.git import disk_errors_explained
 from mpskit.errors import MpskitError
 from mpskit.metal import cache
 
@@ -60,7 +62,8 @@ def build(context: Context, requested: Sequence[str] = ()) -> BuildResult:
     started = time.monotonic()
     chosen = requested or _default_targets(context.subject.root)
     _make_out(context)
-    results = [_build_target(context, name) for name in TARGETS if name in chosen]
+    with disk_errors_explained(context.out):
+        results = [_build_target(context, name) for name in TARGETS if name in chosen]
     return BuildResult(tuple(results), tuple(requested), time.monotonic() - started)
 
 

@@ -176,10 +176,11 @@ def _root_name(function: str) -> str:
 
 
 def _refuse_unregistered(item: Registration, folder: Path) -> None:
-    text = "".join(
-        file.read_text() for file in sorted((folder / "ATen").glob(f"Register{item.key}_*.cpp"))
-    )
+    # One file, or several numbered ones, as torchgen's version has it.
+    pattern = rf"Register{item.key}(_\d+)?\.cpp"
+    files = [file for file in (folder / "ATen").iterdir() if re.fullmatch(pattern, file.name)]
+    text = "".join(file.read_text() for file in files)
     if f'm.impl("{item.function}",' not in text:
-        raise MpskitError(f"Register{item.key}_*.cpp registers no {item.function}.")
+        raise MpskitError(f"Register{item.key}.cpp registers no {item.function}.")
     if not re.search(rf"at::native::(structured_)?{item.kernel}\b", text):
-        raise MpskitError(f"Register{item.key}_*.cpp does not call {item.kernel}.")
+        raise MpskitError(f"Register{item.key}.cpp does not call {item.kernel}.")

@@ -129,12 +129,12 @@ def _child(
             f"{arguments[0]} cannot be run: {error.strerror}.",
             hint="`mpskit doctor` says what is missing here and how to get it.",
         ) from None
-    try:
-        with child:
+    with child:
+        try:
             yield child
-    except BaseException:
-        _end(child)
-        raise
+        except BaseException:
+            _end(child)
+            raise
 
 
 def _end(child: subprocess.Popen[str]) -> None:

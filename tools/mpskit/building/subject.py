@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mpskit.checkout.checkout import Checkout
 from mpskit.errors import MpskitError
-from mpskit.patching import PatchSet, State, plan
+from mpskit.patching import PatchSet, State, plan, read_record
 from mpskit.patching.planning import Plan
 
 
@@ -27,16 +28,19 @@ class Subject:
     Attributes:
         metal_sources: the ``.metal`` files that the patch set adds.
         host_sources: the ``.mm`` files that it adds.
-        edited_host_sources: upstream's ``.mm`` files that it edits.
+        edited_host_sources: upstream's ``.mm`` files that it edits, each with its text before
+            that, None where it is not known.
         paths: every file of the patch set, for telling its messages from other files'.
+        version: what the base's version.txt says.
         registrations: which of its kernels the dispatcher must reach.
     """
 
     root: Path
     metal_sources: tuple[str, ...]
     host_sources: tuple[str, ...]
-    edited_host_sources: tuple[str, ...]
+    edited_host_sources: Mapping[str, str | None]
     paths: tuple[str, ...]
+    version: str | None
     registrations: tuple[Registration, ...]
 
     @classmethod
@@ -54,8 +58,9 @@ class Subject:
             root=checkout.root,
             metal_sources=_with_suffix(files, ".metal"),
             host_sources=_with_suffix(files, ".mm"),
-            edited_host_sources=_with_suffix(edited, ".mm"),
+            edited_host_sources=_before(checkout, _with_suffix(edited, ".mm")),
             paths=tuple(dict.fromkeys([*files, *edited])),
+            version=checkout.version(),
             registrations=tuple(
                 Registration(expected.function, key, kernel)
                 for patch in planned.patches
@@ -78,6 +83,16 @@ def _edits(planned: Plan) -> list[tuple[str, str]]:
 
 def _with_suffix(paths: list[str], suffix: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in paths if path.endswith(suffix)))
+
+
+def _before(checkout: Checkout, paths: tuple[str, ...]) -> dict[str, str | None]:
+    """Each file's text in the commit that the patch set was applied to."""
+    record = read_record(checkout, checkout.head().branch)
+    contents = checkout.read_all(record.base, paths) if record else {}
+    return {
+        path: contents[path].decode(errors="replace") if path in contents else None
+        for path in paths
+    }
 
 
 def _refuse_unapplied(root: Path, planned: Plan, files: list[str]) -> None:
