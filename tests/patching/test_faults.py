@@ -7,20 +7,23 @@ import contextlib
 import errno
 import itertools
 import os
+import shutil
 import signal
 import stat
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
-from checkouts import ACTIVATION, CheckoutTestCase, Snapshot, write_files
+import pytest
+from checkouts import ACTIVATION, SERIES, CheckoutTestCase, Snapshot, write_files
+from test_update import KERNEL, TEST, THIRD, SeriesTestCase
 
 from mpskit.checkout import Checkout, Git, transaction
 from mpskit.errors import MpskitError
-from mpskit.patching import apply, load_patch_set, revert
-
-KERNEL = "aten/src/ATen/native/mps/kernels/Square.metal"
+from mpskit.patching import apply, load_patch_set, refresh, refreshing, revert, update
+from mpskit.patching.record import settle_pending
 
 Fault = Callable[[], None]
 
@@ -38,7 +41,7 @@ def die() -> None:
 
 
 class Steps:
-    """Counts the steps of an operation, every git command and journal write, and breaks one."""
+    """Counts the steps of an operation, every git command and file written, and breaks one."""
 
     def __init__(self, fault: Fault | None = None, at: int = -1, after: bool = False) -> None:
         self.fault = fault
@@ -59,63 +62,118 @@ class Steps:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        run, write = Git.run, transaction._write_atomically
+        run, write, replace = Git.run, transaction._write_atomically, refreshing._replace
 
         def watched_run(git: Git, *arguments: str, **options: object) -> object:
-            return self.step(f"git {arguments[0]}", lambda: run(git, *arguments, **options))
+            command = next(word for word in arguments if word[0] != "-" and "=" not in word)
+            return self.step(f"git {command}", lambda: run(git, *arguments, **options))
 
         def watched_write(path: Path, text: str) -> object:
             return self.step("journal", lambda: write(path, text))
 
+        def watched_replace(place: Path, content: bytes) -> object:
+            return self.step("patch set", lambda: replace(place, content))
+
         with (
             mock.patch.object(Git, "run", watched_run),
             mock.patch.object(transaction, "_write_atomically", watched_write),
+            mock.patch.object(refreshing, "_replace", watched_replace),
         ):
             yield
 
 
-class FaultTestCase(CheckoutTestCase):
+class FaultTestCase(SeriesTestCase):
+    """A checkout with a series of patches, and operations on it that go wrong."""
+
+    @pytest.fixture(autouse=True)
+    def _report(self, record_property: Callable[[str, object], None]) -> None:
+        # tests/patching/conftest.py adds these up and prints the sum.
+        self.report_faults = lambda kind, count: record_property(f"faults: {kind}", count)
+
+    series = (SERIES, THIRD)
+
     def setUp(self) -> None:
         super().setUp()
-        # Work of the user's beside the patch: a staged file, a changed one, a new one.
-        write_files(
-            self.root, {"README.md": "staged\n", "version.txt": "changed\n", "new.txt": "new\n"}
-        )
-        self.git("add", "README.md")
-        self.loaded = load_patch_set(self.patch_set)
         # A commit's id holds its time; here the same commit made twice is the same.
         dates = {f"GIT_{role}_DATE": "2001-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
         self.enterContext_(mock.patch.dict(os.environ, dates))
 
-    def apply_here(self) -> None:
-        apply(Checkout.open(self.root), self.loaded)
+    def prepare(self, operation: str) -> Callable[[], None]:
+        """Bring the checkout to where ``operation`` has something to do; gives what does it."""
+        if operation != "apply":
+            self.apply()
+        if operation in ("update", "conflict"):
+            self.commit({"mine.txt": "mine\n"}, "My own work")
+            write_files(self.patch_set, {TEST: "two = 2\n", KERNEL: "kernel void better() {}\n"})
+        if operation == "conflict":
+            self.commit({TEST: "mine = 1\n"}, "My test")
+        if operation == "refresh":
+            self.commit({TEST: "mine = 1\n"}, "My test")
+            write_files(self.root, {KERNEL: "kernel void edited() {}\n", TEST: "mine = 2\n"})
+            self.git("add", TEST)
+        if operation != "conflict":
+            self.leave_other_work()
+        act = {
+            "apply": lambda checkout: apply(checkout, load_patch_set(self.patch_set)),
+            "update": lambda checkout: update(checkout, load_patch_set(self.patch_set)),
+            "conflict": lambda checkout: update(checkout, load_patch_set(self.patch_set)),
+            "refresh": lambda checkout: refresh(checkout, load_patch_set(self.patch_set)),
+            "revert": revert,
+        }[operation]
+        return lambda: act(Checkout.open(self.root))
 
-    def revert_here(self) -> None:
-        revert(Checkout.open(self.root))
+    def leave_other_work(self) -> None:
+        """Work of the user's beside the patch: a staged file, a changed one, a new one."""
+        write_files(
+            self.root, {"README.md": "staged\n", "version.txt": "changed\n", "new.txt": "new\n"}
+        )
+        self.git("add", "README.md")
 
     def state(self) -> Snapshot:
         return Snapshot.take(self.root).without_stat_cache()
 
     def count(self, operation: Callable[[], None]) -> list[str]:
         steps = Steps()
-        with steps.watched():
+        with steps.watched(), contextlib.suppress(MpskitError):
             operation()
         return steps.names
 
+    def save(self) -> None:
+        """Keep the checkout and the patch set as they are now, for ``put_back``."""
+        for place in (self.root, self.patch_set):
+            shutil.copytree(place, self.directory / "saved" / place.name, symlinks=True)
+
+    def put_back(self) -> None:
+        self.put_back_patch_set()
+        shutil.rmtree(self.root)
+        shutil.copytree(self.directory / "saved" / self.root.name, self.root, symlinks=True)
+        self.git("update-index", "-q", "--really-refresh")
+
+    def put_back_patch_set(self) -> None:
+        shutil.rmtree(self.patch_set)
+        saved = self.directory / "saved" / self.patch_set.name
+        shutil.copytree(saved, self.patch_set, symlinks=True)
+
+
+class FailureTest(FaultTestCase):
+    """Each step in turn is interrupted or meets a full disk: all is as before at once."""
+
     def faults(self, names: list[str]) -> Iterator[tuple[int, Fault, bool]]:
-        """Every step with the ways to break it: two before anything is written, then all four."""
-        for at in range(len(names)):
-            if at < names.index("journal"):
-                yield from ((at, interrupt, False), (at, full_disk, True))
+        """Every step with a way to break it; once the first file is written, with all four."""
+        for at, name in enumerate(names):
+            if at < names.index("journal") and name != "patch set":
+                yield (at, full_disk, True) if at % 2 else (at, interrupt, False)
             else:
                 yield from itertools.product([at], [interrupt, full_disk], [False, True])
 
-    def walk(self, operation: Callable[[], None], back: Callable[[], None]) -> int:
-        """Break each step of ``operation`` in turn; ``back`` undoes a run that came through."""
+    def walk(self, name: str) -> None:
+        operation = self.prepare(name)
+        self.save()
         names = self.count(operation)
         after = self.state()
-        back()
+        self.put_back()
         before = Snapshot.take(self.root)
+        first_write = names.index("git checkout" if "git checkout" in names else "journal")
         count = 0
         for at, fault, late in self.faults(names):
             count += 1
@@ -126,31 +184,41 @@ class FaultTestCase(CheckoutTestCase):
                 ):
                     operation()
                 now = Snapshot.take(self.root)
-                if at < names.index("git checkout"):
+                if at < first_write:
                     self.assertEqual(now, before)
                 self.assertEqual(now.without_stat_cache(), before.without_stat_cache())
+            self.put_back_patch_set()
         operation()
         self.assertEqual(self.state(), after)
-        return count
+        self.report_faults(f"{name} interrupted, or on a full disk", count)
+        self.assertGreater(count, 30)
+
+    def test_apply(self) -> None:
+        self.walk("apply")
+
+    def test_update(self) -> None:
+        self.walk("update")
+
+    def test_refresh(self) -> None:
+        self.walk("refresh")
+
+    def test_revert(self) -> None:
+        self.walk("revert")
 
 
-class FailureTest(FaultTestCase):
-    def test_apply_that_fails_leaves_the_checkout_as_it_was(self) -> None:
-        self.assertGreater(self.walk(self.apply_here, self.revert_here), 60)
-
-    def test_revert_that_fails_leaves_the_checkout_as_it_was(self) -> None:
-        self.apply_here()
-        self.assertGreater(self.walk(self.revert_here, self.apply_here), 30)
-
-
-class CrashTest(FaultTestCase):
-    """Killed with no chance to clean up: the next run finds all as before, or complete."""
-
+class CrashTestCase(FaultTestCase):
     def crash(self, operation: Callable[[], None], at: int, late: bool) -> None:
         """Run ``operation`` in a process of its own that is killed at a step."""
+        self.killed(lambda: Steps(die, at, late).watched(), operation)
+
+    def killed(
+        self,
+        prepare: Callable[[], contextlib.AbstractContextManager[None]],
+        operation: Callable[[], None],
+    ) -> None:
         child = os.fork()
         if child == 0:
-            with Steps(die, at, late).watched():
+            with contextlib.suppress(BaseException), prepare():
                 operation()
             os._exit(0)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), -signal.SIGKILL)
@@ -159,42 +227,162 @@ class CrashTest(FaultTestCase):
         with transaction.Transaction.begin(Checkout.open(self.root), "test"):
             pass
 
-    def walk_crashes(
-        self, operation: Callable[[], None], back: Callable[[], None]
-    ) -> dict[str, int]:
+
+class CrashTest(CrashTestCase):
+    """Killed with no chance to clean up: the next run finds all as before, or complete."""
+
+    def walk(self, name: str) -> None:
+        operation = self.prepare(name)
+        self.save()
         before = self.state()
         names = self.count(operation)
         after = self.state()
-        back()
+        self.put_back()
         found = {"as before": 0, "complete": 0}
         for at in range(len(names)):
             for late in (False, True) if at >= names.index("journal") else (False,):
                 self.crash(operation, at, late)
                 self.recover()
+                self.put_back_patch_set()
                 now = self.state()
                 if now == before:
                     found["as before"] += 1
-                else:
-                    self.assertEqual(now, after)
-                    found["complete"] += 1
-                    back()
-        return found
-
-    def test_apply(self) -> None:
-        found = self.walk_crashes(self.apply_here, self.revert_here)
-        self.assertGreater(found["as before"], 30)
+                    continue
+                self.assertEqual(now, after)
+                found["complete"] += 1
+                self.put_back()
         # Only after the last step, when nothing is left but to forget the journal.
         self.assertEqual(found["complete"], 1)
+        self.report_faults(f"{name} killed", sum(found.values()))
+        self.assertGreater(found["as before"], 20)
+
+    def test_apply(self) -> None:
+        self.walk("apply")
+
+    def test_update(self) -> None:
+        self.walk("update")
+
+    def test_refresh(self) -> None:
+        self.walk("refresh")
 
     def test_revert(self) -> None:
-        self.apply_here()
-        found = self.walk_crashes(self.revert_here, self.apply_here)
-        self.assertGreater(found["as before"], 20)
-        self.assertEqual(found["complete"], 1)
+        self.walk("revert")
+
+    def test_a_refresh_that_died_is_finished_by_the_next(self) -> None:
+        operation = self.prepare("refresh")
+        self.save()
+        names = self.count(operation)
+        after, files = self.state(), self.patch_set_files()
+        for at, name in enumerate(names):
+            if name in ("patch set", "journal"):
+                self.put_back()
+                self.crash(operation, at, late=True)
+                operation()
+                self.assertEqual(self.state(), after)
+                self.assertEqual(self.patch_set_files(), files)
+
+    def patch_set_files(self) -> dict[str, bytes]:
+        files = (path for path in self.patch_set.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.patch_set)): path.read_bytes() for path in files}
+
+    def test_an_update_that_stops_at_a_conflict(self) -> None:
+        operation = self.prepare("conflict")
+        self.save()
+        before = self.state()
+        names = self.count(operation)
+        self.put_back()
+        count = 0
+        for at in range(names.index("git rebase") - 6, len(names)):
+            for late in (False, True):
+                count += 1
+                self.crash(operation, at, late)
+                if (self.root / ".git" / "rebase-merge").exists():
+                    self.git("rebase", "--abort")
+                with transaction.Transaction.begin(Checkout.open(self.root), "test"):
+                    settle_pending(Checkout.open(self.root))
+                now = self.state()
+                for part in ("head", "refs", "index", "work_tree"):
+                    self.assertEqual(getattr(now, part), getattr(before, part), names[at])
+        self.report_faults("update killed at a conflict", count)
+
+
+class OrphanTest(CrashTestCase):
+    """mpskit is killed while a git of its is at work, and that git carries on to its end."""
+
+    @contextlib.contextmanager
+    def killing_git(self, at: int) -> Iterator[None]:
+        """Put a git on the PATH that kills its parent in the ``at``-th call, then does its job."""
+        tools, real = self.directory / "killing", os.environ["PATH"]
+        tools.mkdir(exist_ok=True)
+        calls = tools / "calls"
+        calls.write_text("")
+        rewrite(
+            tools / "git",
+            f"""\
+            #!/bin/sh
+            echo >> '{calls}'
+            if [ "$(wc -l < '{calls}')" -eq {at + 1} ]; then kill -9 $PPID; sleep 0.1; fi
+            PATH='{real}' exec git "$@"
+            """,
+        )
+        with mock.patch.dict(os.environ, {"PATH": f"{tools}:{real}"}):
+            yield
+
+    def recover(self) -> None:
+        for _ in range(100):
+            try:
+                return super().recover()
+            except MpskitError as error:
+                # Its lock outlives it, in the hands of the git that it started.
+                self.assertIn("is at work in", error.message)
+                time.sleep(0.05)
+        return self.fail("the lock is never given back")
+
+    def walk(self, name: str) -> None:
+        operation = self.prepare(name)
+        self.save()
+        before = self.state()
+        names = self.count(operation)
+        after = self.state()
+        self.put_back()
+        # From the last objects on; what comes before only reads.
+        steps = range(names.index("journal") - 6, len(names))
+        gits = [names[:at].count("journal") + names[:at].count("patch set") for at in steps]
+        count = 0
+        for at, others in zip(steps, gits, strict=True):
+            if names[at].startswith("git "):
+                count += 1
+                self.killed(lambda nth=at - others: self.killing_git(nth), operation)
+                self.recover()
+                self.put_back_patch_set()
+                if self.state() != before:
+                    self.assertEqual(self.state(), after, names[at])
+                    self.put_back()
+        self.report_faults(f"{name} killed while git runs", count)
+        self.assertGreater(count, 5)
+
+    def test_apply(self) -> None:
+        self.walk("apply")
+
+    def test_update(self) -> None:
+        self.walk("update")
+
+    def test_refresh(self) -> None:
+        self.walk("refresh")
+
+    def test_revert(self) -> None:
+        self.walk("revert")
+
+
+class AfterACrashTest(CrashTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.apply_here = self.prepare("apply")
+        self.save()
 
     def test_status_tells_of_it_and_the_next_run_leaves_a_head_that_moved_on(self) -> None:
         names = self.count(self.apply_here)
-        self.revert_here()
+        self.put_back()
         self.crash(self.apply_here, names.index("git checkout"), late=True)
         options = ("--patch-set", self.patch_set)
         self.assertIn("was interrupted", self.mpskit("status", self.root, *options).output)
@@ -230,7 +418,7 @@ exit code 1
 
     def test_what_the_user_wrote_since_is_left_alone(self) -> None:
         names = self.count(self.apply_here)
-        self.revert_here()
+        self.put_back()
         self.crash(self.apply_here, names.index("git checkout"), late=True)
         write_files(self.root, {KERNEL: "my own words\n"})
         self.assertExpectedInline(

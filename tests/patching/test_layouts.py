@@ -128,7 +128,7 @@ index ID..ID 100644
             str(self.run_here("status")),
             """\
 DIR/base3: PyTorch 2.14.0a0, has c10/metal, on main
-log_softmax: to do
+log_softmax: to do, on a base of layout softmax-kernels
   to do       aten/src/ATen/native/mps/kernels/LogSoftmax.h: add
   to do       aten/src/ATen/native/mps/kernels/LogSoftmax.metal: add
   to do       aten/src/ATen/native/mps/operations/LogSoftmax.mm: add

@@ -38,9 +38,11 @@ THIRD = """\
 
 
 class SeriesTestCase(CheckoutTestCase):
+    series = (SERIES, SECOND, THIRD)
+
     def setUp(self) -> None:
         super().setUp()
-        text = "".join(textwrap.dedent(part) for part in (SERIES, SECOND, THIRD))
+        text = "".join(map(textwrap.dedent, self.series))
         write_files(self.patch_set, {"series.toml": text, TEST: "one = 1\n"})
 
     def subjects(self, revisions: str = "main..HEAD") -> list[str]:

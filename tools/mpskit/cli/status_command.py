@@ -18,7 +18,12 @@ from mpskit.cli.options import (
 from mpskit.cli.output import show, show_json
 from mpskit.patching import PatchPlan, State, Status, status
 
-_STYLES = {State.TODO: "yellow", State.DONE: "green", State.IMPOSSIBLE: "red"}
+_STYLES = {
+    State.TODO: "yellow",
+    State.DONE: "green",
+    State.CHANGED: "magenta",
+    State.IMPOSSIBLE: "red",
+}
 
 
 @click.command("status")
@@ -63,7 +68,8 @@ def _show(found: Status) -> None:
 
 
 def _show_patch(planned: PatchPlan) -> None:
-    show(f"{planned.patch.name}: {planned.state.value}", _STYLES[planned.state])
+    layout = f", on a base of layout {planned.layout}" if planned.layout else ""
+    show(f"{planned.patch.name}: {planned.state.value}{layout}", _STYLES[planned.state])
     for unmet in planned.unmet:
         show(f"  impossible  {unmet.reason}", _STYLES[State.IMPOSSIBLE])
     for edit in planned.edits:
@@ -72,6 +78,8 @@ def _show_patch(planned: PatchPlan) -> None:
             f"  {edit.state.value:<10}  {edit.path}: {edit.what}{reason}",
             _STYLES[edit.state],
         )
+        for line in edit.difference.splitlines():
+            show(f"      {line}", "dim")
 
 
 def _as_data(found: Status) -> dict[str, Any]:
@@ -89,6 +97,7 @@ def _as_data(found: Status) -> dict[str, Any]:
                 "name": planned.patch.name,
                 "title": planned.patch.title,
                 "state": planned.state.value,
+                "layout": planned.layout,
                 "unmet": [
                     {"path": unmet.path, "since": unmet.since, "reason": unmet.reason}
                     for unmet in planned.unmet
@@ -100,6 +109,7 @@ def _as_data(found: Status) -> dict[str, Any]:
                         "what": edit.what,
                         "state": edit.state.value,
                         "reason": edit.reason,
+                        "difference": edit.difference,
                     }
                     for edit in planned.edits
                 ],

@@ -75,6 +75,7 @@ def rehearse(
     allow_old_base: bool = False,
 ) -> Applied:
     """What ``apply`` would do, with its refusals; writes nothing, so there are no commits yet."""
+    checkout.refuse_unfinished_command()
     job = _examine(checkout, patch_set, branch or default_branch(patch_set), allow_old_base)
     already = job.existing is not None or job.plan.state is State.DONE
     head = _tip(checkout, job.existing) if job.existing else job.head
@@ -94,7 +95,6 @@ def _examine(
     checkout: Checkout, patch_set: PatchSet, branch_name: str, allow_old_base: bool
 ) -> _Job:
     """Find out what there is to do, and refuse everything that can be refused beforehand."""
-    checkout.refuse_unfinished_command()
     head = checkout.head()
     planned = plan(checkout, patch_set, allow_old_base=allow_old_base)
     here = read_record(checkout, head.branch)

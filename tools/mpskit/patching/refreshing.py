@@ -53,6 +53,7 @@ def refresh(checkout: Checkout, patch_set: PatchSet, *, dry_run: bool = False) -
             the checkout have changed a file, ...; nothing has changed then.
     """
     if dry_run:
+        checkout.refuse_unfinished_command()
         job, applied = _examine(checkout, patch_set)
         survey = _Survey(checkout, job.record, applied)
         return _refreshed(job.head, survey, patch_set, not survey.taken)
@@ -83,7 +84,6 @@ def _refreshed(
 
 def _examine(checkout: Checkout, patch_set: PatchSet) -> tuple[Job, PatchSet]:
     """The branch that is checked out, and those patches of the set that are applied on it."""
-    checkout.refuse_unfinished_command()
     refuse_without_identity(checkout)
     head = checkout.head()
     record = read_record(checkout, head.branch)

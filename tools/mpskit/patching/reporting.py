@@ -11,6 +11,7 @@ from mpskit.patching.edits import State
 from mpskit.patching.planning import Plan, plan
 from mpskit.patching.record import Record, read_records
 from mpskit.patching.series import PatchSet
+from mpskit.patching.upstream_changes import with_upstream_changes
 
 
 @dataclass(frozen=True)
@@ -33,15 +34,16 @@ class Status:
 
 def status(checkout: Checkout, patch_set: PatchSet, *, allow_old_base: bool = False) -> Status:
     """Where ``patch_set`` stands on the checkout's HEAD."""
+    head, records = checkout.head(), read_records(checkout)
     planned = plan(checkout, patch_set, allow_old_base=allow_old_base)
     return Status(
         root=checkout.root,
-        head=checkout.head(),
+        head=head,
         version=checkout.version(),
         c10_metal=checkout.has("c10/metal"),
-        plan=planned,
+        plan=with_upstream_changes(checkout, planned, head, records),
         blockers=tuple(_blockers(checkout, planned)),
-        records=tuple(read_records(checkout)),
+        records=tuple(records),
     )
 
 

@@ -68,6 +68,7 @@ def update(
             ...; but for a conflict, nothing has changed then.
     """
     if dry_run:
+        checkout.refuse_unfinished_command()
         with checkout.git.scratch() as scratch:
             job = _examine(checkout, patch_set, branch)
             rebuilt = _rebuild(checkout.through(scratch), patch_set, job, allow_old_base)
@@ -104,7 +105,6 @@ class Job:
 
 
 def _examine(checkout: Checkout, patch_set: PatchSet, branch: str | None) -> Job:
-    checkout.refuse_unfinished_command()
     refuse_without_identity(checkout)
     head = checkout.head()
     record = find_record(checkout, head, branch or f"mpskit/{patch_set.name}", given=bool(branch))
