@@ -24,6 +24,7 @@ COMMANDS = {
     "build": "Build what can be built of the applied patch set on this machine.",
     "doctor": "Say what this machine can do, and how to get what it lacks.",
     "run": "Launch one kernel of a .metal file, with the sanitizer if wanted.",
+    "check": "Say what is wrong with Metal files: lint and compile them, as on a Mac or better.",
     "test": "Run PyTorch's OpInfo data and our samples through the patch's kernels.",
     "bench": "Measure the patch's kernels beside torch's op and a three-read design.",
 }

@@ -9,12 +9,12 @@ other.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpskit.errors import MpskitError
+from mpskit.metal.checking import warnings_or_error
 from mpskit.metal.errors import (
     CompileError,
     Diagnostic,
@@ -24,7 +24,7 @@ from mpskit.metal.errors import (
 )
 from mpskit.metal.frontend.function_constants import Value as FunctionConstantValue
 from mpskit.metal.frontend.function_constants import pragmas
-from mpskit.metal.frontend.includes import embed_includes
+from mpskit.metal.frontend.loading import load
 
 if TYPE_CHECKING:
     from mpskit.metal import launching, mps
@@ -54,6 +54,8 @@ def compile_shader(
 ) -> launching.Library | mps.Library:
     """Compiles Metal source and returns its kernels, each as an attribute to be called.
 
+    The lint's warnings are the library's ``diagnostics``; see `mpskit.metal.lint`.
+
     Args:
         source: Metal source text, or the path of a ``.metal`` file.
         backend: ``cpu`` (a C++ compiler on this machine), ``cuda`` (an NVIDIA GPU) or ``mps`` (a
@@ -65,7 +67,7 @@ def compile_shader(
             whose kernel did what it must not raises `mpskit.metal.sanitizer.SanitizerError`.
 
     Raises:
-        CompileError: the source is wrong; says where.
+        CompileError: the lint or the compiler refuses the source; says where.
         MpskitError: this machine lacks what the backend needs; says how to get it.
     """
     if backend not in BACKENDS:
@@ -76,15 +78,7 @@ def compile_shader(
         raise MpskitError(
             f"The {backend} backend has no sanitizer.", hint="Sanitize with backend='cpu'."
         )
-    folders = [Path(folder).resolve() for folder in include_dirs] + _torch_headers()
-    if isinstance(source, Path):
-        try:
-            text = source.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise MpskitError(f"{source} cannot be read: {error}.") from None
-        embedded = embed_includes(text, str(source), folders, folder=source.resolve().parent)
-    else:
-        embedded = embed_includes(source, "program_source", folders)
+    embedded = load(source, include_dirs)
     if backend == "mps":
         if function_constants:
             raise MpskitError(
@@ -95,16 +89,15 @@ def compile_shader(
 
         return mps.compile_library(embedded)
     embedded = pragmas(function_constants or {}) + embedded
+    warnings = warnings_or_error(embedded, metal_version=metal_version)
     if backend == "cuda":
         from mpskit.metal.cuda import library as cuda
 
-        return cuda.compile_library(embedded, metal_version=metal_version)
+        library = cuda.compile_library(embedded, metal_version=metal_version)
+        library.diagnostics = warnings
+        return library
     from mpskit.metal.cpu import library as cpu
 
-    return cpu.compile_library(embedded, metal_version=metal_version, sanitize=sanitize)
-
-
-def _torch_headers() -> list[Path]:
-    """The include folder of the installed torch, without importing torch."""
-    spec = importlib.util.find_spec("torch")
-    return [Path(spec.origin).parent / "include"] if spec and spec.origin else []
+    library = cpu.compile_library(embedded, metal_version=metal_version, sanitize=sanitize)
+    library.diagnostics = warnings
+    return library

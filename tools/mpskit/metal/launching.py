@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpskit.metal.arguments import ArgCasts, Extent, Packed, extent, pack
-from mpskit.metal.errors import LaunchError
+from mpskit.metal.errors import Diagnostic, LaunchError
 
 if TYPE_CHECKING:
     import torch
@@ -262,6 +262,9 @@ def _in_three_dimensions(sizes: tuple[int, ...]) -> Size3:
 
 class Library:
     """The kernels of one Metal source; each is an attribute under its host name."""
+
+    diagnostics: Sequence[Diagnostic] = ()
+    """What the lint warns of in the source."""
 
     def __init__(self, kernels: Iterable[Kernel]) -> None:
         self._kernels = {kernel.name: kernel for kernel in kernels}

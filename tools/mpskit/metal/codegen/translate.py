@@ -7,10 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from mpskit.metal import cache
+from mpskit.metal.codegen.diagnostics import Explainer, Message
 from mpskit.metal.codegen.emit import ENTRY_POINTS
-from mpskit.metal.errors import CompileError, Diagnostic
+from mpskit.metal.errors import CompileError
 from mpskit.metal.frontend.kernels import Kernel, read_kernels
-from mpskit.metal.frontend.preprocess import preprocess
+from mpskit.metal.frontend.parsing import parse
+from mpskit.metal.frontend.sources import SourceLines
 from mpskit.metal.frontend.structure import Program
 from mpskit.metal.host_compiler import Compiler
 
@@ -24,7 +26,7 @@ Emit = Callable[[Program, Sequence[Kernel]], str]
 
 def translate(embedded: str, compiler: Compiler, emit: Emit, *, metal_version: int) -> str:
     """The translation unit that a backend's ``emit`` makes of a source with embedded includes."""
-    program = Program(preprocess(embedded, compiler, metal_version=metal_version))
+    program = parse(embedded, compiler, metal_version=metal_version)
     # The shim, too, has what depends on the version.
     return f"#define __METAL_VERSION__ {metal_version}\n" + emit(program, read_kernels(program))
 
@@ -41,8 +43,21 @@ def is_ours(file: str) -> bool:
     return file.startswith((str(_PACKAGE), ENTRY_POINTS))
 
 
-def raise_users_errors(diagnostics: Sequence[Diagnostic]) -> None:
-    """Raises CompileError with those that lie in the user's files; returns when none does."""
-    theirs = [d for d in diagnostics if not is_ours(d.location.file)]
-    if theirs:
-        raise CompileError(theirs) from None
+def raise_users_errors(
+    messages: Sequence[Message],
+    unit: str,
+    embedded: str,
+    compiler: Compiler,
+    *,
+    metal_version: int,
+) -> None:
+    """Raises CompileError with what a compiler's messages say of the user's source, if anything.
+
+    Args:
+        messages: about ``unit``, which `translate` made of the other arguments.
+    """
+    kernels = read_kernels(parse(embedded, compiler, metal_version=metal_version))
+    places = [kernel.location for kernel in kernels]
+    explainer = Explainer(unit, SourceLines(embedded), places, is_ours)
+    if diagnostics := explainer.explain(messages):
+        raise CompileError(diagnostics) from None

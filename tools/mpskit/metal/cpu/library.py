@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpskit.metal import cache
 from mpskit.metal.arguments import Packed
+from mpskit.metal.codegen.diagnostics import message_flags, read_messages
 from mpskit.metal.codegen.translate import (
     INCLUDE_DIRS,
     THREAD_HEADER,
@@ -29,7 +30,6 @@ from mpskit.metal.cpu.structures import (
     ParameterKind,
 )
 from mpskit.metal.errors import KernelFaultError, KernelTimeoutError, LaunchError
-from mpskit.metal.frontend.preprocess import read_diagnostics
 from mpskit.metal.host_compiler import (
     SUFFIX,
     Compiler,
@@ -256,16 +256,21 @@ def compile_library(embedded: str, *, metal_version: int, sanitize: bool = False
         *_FLAGS,
         *(_sanitizer_flags(compiler) if sanitize else _SPEED),
         *machine_flags(compiler),
+        *message_flags(compiler),
     )
     parts = [embedded, str(metal_version), *compiler.command, compiler.version, *flags]
     translation_unit = emit.sanitized_translation_unit if sanitize else emit.translation_unit
 
     def build(file: Path) -> None:
         unit = file.with_suffix(".cpp")
-        unit.write_text(
-            translate(embedded, compiler, translation_unit, metal_version=metal_version)
-        )
-        _compile(compiler, flags, unit, file, in_two_steps=sanitize)
+        text = translate(embedded, compiler, translation_unit, metal_version=metal_version)
+        unit.write_text(text)
+        try:
+            _compile(compiler, flags, unit, file, in_two_steps=sanitize)
+        except CompilerFailedError as error:
+            messages = read_messages(error.output)
+            raise_users_errors(messages, text, embedded, compiler, metal_version=metal_version)
+            raise
 
     name = f"metal-{cache.key([*parts, package_digest()])}{SUFFIX}"
     return _load(cache.entry(name, build), sanitize=sanitize)
@@ -276,16 +281,12 @@ def _compile(
 ) -> None:
     """Makes the library ``file``; in two steps where linking must not see the flags."""
     includes = [f"-I{folder}" for folder in _INCLUDE_DIRS]
-    try:
-        if in_two_steps:
-            object_file = unit.with_suffix(".o")
-            compiler.run([*flags, *includes, "-c", unit, "-o", object_file])
-            compiler.run(["-shared", object_file, "-o", file])
-        else:
-            compiler.run([*flags, *includes, "-shared", unit, "-o", file])
-    except CompilerFailedError as error:
-        raise_users_errors(read_diagnostics(error.output))
-        raise
+    if in_two_steps:
+        object_file = unit.with_suffix(".o")
+        compiler.run([*flags, *includes, "-c", unit, "-o", object_file])
+        compiler.run(["-shared", object_file, "-o", file])
+    else:
+        compiler.run([*flags, *includes, "-shared", unit, "-o", file])
 
 
 def _sanitizer_flags(compiler: Compiler) -> tuple[str, ...]:

@@ -16,10 +16,11 @@ import torch
 from mpskit.errors import MpskitError
 from mpskit.metal import cache
 from mpskit.metal.arguments import Packed
-from mpskit.metal.codegen.translate import package_digest, translate
+from mpskit.metal.codegen.diagnostics import Message
+from mpskit.metal.codegen.translate import package_digest, raise_users_errors, translate
 from mpskit.metal.cuda import emit, nvrtc
 from mpskit.metal.errors import LaunchError
-from mpskit.metal.host_compiler import find_compiler
+from mpskit.metal.host_compiler import CompilerFailedError, find_compiler
 from mpskit.metal.launching import BufferParameter, Dispatch, Kernel, Library, Pointee, Size3
 
 MAX_THREADGROUP_MEMORY = 32768
@@ -281,7 +282,13 @@ def compile_library(embedded: str, *, metal_version: int) -> Library:
 
     def build(file: Path) -> None:
         unit = translate(embedded, compiler, emit.translation_unit, metal_version=metal_version)
-        file.write_bytes(nvrtc.compile_to_cubin(unit, arch=arch))
+        try:
+            file.write_bytes(nvrtc.compile_to_cubin(unit, arch=arch))
+        except CompilerFailedError as error:
+            found = nvrtc.read_diagnostics(error.output)
+            messages = [Message(d) for d in found if d.severity == "error"]
+            raise_users_errors(messages, unit, embedded, compiler, metal_version=metal_version)
+            raise
 
     return _load(cache.entry(f"metal-{cache.key(parts)}.cubin", build).read_bytes())
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mpskit.errors import MpskitError
-from mpskit.metal.codegen.translate import INCLUDE_DIRS, raise_users_errors
+from mpskit.metal.codegen.translate import INCLUDE_DIRS
 from mpskit.metal.cuda.emit import NAMESPACE
 from mpskit.metal.errors import Diagnostic, Location
+from mpskit.metal.host_compiler import CompilerFailedError
 
 _INSTALL = "Install them: pip install 'mpskit[cuda]'."
 # As PyTorch compiles Metal, no fast-math; and no contraction, as on the cpu backend.
@@ -51,8 +52,7 @@ def compile_to_cubin(unit: str, *, arch: str) -> bytes:
     """Compiles CUDA C++ for one architecture, such as ``sm_90``.
 
     Raises:
-        CompileError: in the user's lines.
-        MpskitError: anywhere else.
+        CompilerFailedError: NVRTC refuses it.
     """
     version()
     from cuda.core import Program, ProgramOptions
@@ -62,8 +62,7 @@ def compile_to_cubin(unit: str, *, arch: str) -> bytes:
     try:
         return bytes(Program(unit, "c++", options).compile("cubin").code)
     except Exception as error:  # cuda.core's own types are not public
-        raise_users_errors(read_diagnostics(str(error)))
-        raise MpskitError(f"NVRTC failed: {error}") from None
+        raise CompilerFailedError(f"NVRTC failed: {error}", output=str(error)) from None
 
 
 # file(line): error: message, then the line, moved to the right, and a caret below it.

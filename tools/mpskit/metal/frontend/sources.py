@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from functools import cached_property
 
-from mpskit.metal.errors import CompileError, Diagnostic, Location
-from mpskit.metal.frontend.tokens import Source
+from mpskit.metal.errors import CompileError, Location
+from mpskit.metal.frontend.tokens import Source, Token
 
 _LINE = re.compile(r'#line (\d{1,9}) "((?:[^"\\]|\\.)*)"')
 # Aligning takes time that grows with the square of a line's length.
@@ -52,7 +53,7 @@ class SourceLines:
 def _aligned(changed: str, original: str, offset: int) -> int:
     """Where the token that an offset of the changed line lies in begins in the original line.
 
-    A token that is not there, as of a macro's expansion, stands where those around it leave room.
+    A token that is not there, as of a macro's expansion, stands at the macro's name.
     """
     try:
         before, after = Source(original).tokens, Source(changed).tokens
@@ -64,18 +65,22 @@ def _aligned(changed: str, original: str, offset: int) -> int:
     matcher = difflib.SequenceMatcher(
         None, [t.text for t in before], [t.text for t in after], autojunk=False
     )
-    for tag, begin, end, low, high in matcher.get_opcodes():
-        if low <= at < high:
-            place = begin + at - low if tag in ("equal", "replace") else begin
-            if tag == "replace":
-                place = min(place, end - 1)
-            if place >= len(before):
-                return len(original.rstrip())
-            inside = offset - after[at].start if tag == "equal" else 0
-            return before[place].start + max(0, inside)
-    return offset
+    opcodes = matcher.get_opcodes()
+    tag, begin, _, low, _ = next(code for code in opcodes if code[3] <= at < code[4])
+    if tag == "equal":
+        token = before[begin + at - low]
+        return token.start + max(0, offset - after[at].start)
+    gone = {i for code in opcodes if code[0] in ("delete", "replace") for i in range(*code[1:3])}
+    names = [i for i in gone if before[i].kind == "identifier" and i <= begin <= _end(before, i)]
+    place = max(names, default=begin)
+    return before[place].start if place < len(before) else len(original.rstrip())
 
 
-def relocated(diagnostic: Diagnostic, where: Location) -> Diagnostic:
-    """The same message at another place."""
-    return Diagnostic(where, diagnostic.severity, diagnostic.message, diagnostic.rule)
+def _end(tokens: Sequence[Token], name: int) -> int:
+    """Where a macro's use ends: behind its name, or behind its arguments."""
+    depth = 0
+    for index in range(name + 1, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
+        if depth <= 0:
+            return index
+    return len(tokens)
