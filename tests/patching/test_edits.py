@@ -11,6 +11,7 @@ from mpskit.patching.edits import (
     InsertAfter,
     RemoveDefinition,
     RemoveInclude,
+    RemoveLine,
     ReplaceIn,
     State,
 )
@@ -30,6 +31,7 @@ def replacement(path: str) -> str | None:
 REMOVE = RemoveDefinition("A.mm", HEAD, replaced_by="Op.mm")
 INCLUDE = RemoveInclude("A.mm", "ATen/ops/op_native.h", uses=(r"\bop_out\b",))
 REPLACE = ReplaceIn("A.mm", old="old(1,\n  2);", new="new(1,\n  2);")
+LINE = RemoveLine("A.metal", "REGISTER(log, T)", replaced_by="Op.mm")
 INSERT = InsertAfter("A.mm", anchor='"softmax",\n', text='"log_softmax",\n')
 
 
@@ -46,6 +48,17 @@ def apply(edit: Edit, text: str) -> str:
         (REMOVE, f"int a;\n\n{DEFINITION}\nint b;\n", "int a;\n\nint b;\n"),
         (INCLUDE, "#include <a.h>\n#  include <ATen/ops/op_native.h> // op\n", "#include <a.h>\n"),
         (INCLUDE, '#include "ATen/ops/op_native.h"\n// op_out\n', "// op_out\n"),
+        (LINE, "REGISTER(T)\nREGISTER(log,   T)\n", "REGISTER(T)\n"),
+        (
+            LINE,
+            "#define ALL(T) \\\n  REGISTER(log, T)  \\\n  REGISTER(T)\n",
+            "#define ALL(T) \\\n  REGISTER(T)\n",
+        ),
+        (
+            LINE,
+            "#define ALL(T) \\\n  REGISTER(T)  \\\n  REGISTER(log, T)\n\nALL(float)\n",
+            "#define ALL(T) \\\n  REGISTER(T)\n\nALL(float)\n",
+        ),
         (REPLACE, "f();\nold(1,\n  2);\n", "f();\nnew(1,\n  2);\n"),
         (INSERT, '["softmax",\n"tanh"]', '["softmax",\n"log_softmax",\n"tanh"]'),
         (dataclasses.replace(REPLACE, old="a(x)", new="a(x, y)"), "a(x);", "a(x, y);"),
@@ -71,6 +84,12 @@ def test_an_edit_is_done_and_then_stays_done(edit: Edit, before: str, after: str
         ),
         (REMOVE, DEFINITION * 2, f"A.mm defines {HEAD} 2 times (lines 1, 4)"),
         (REMOVE, f"{HEAD} {{", f"{HEAD} in A.mm: the definition at line 1 never closes"),
+        (LINE, "REGISTER(T)\n", "looked for `REGISTER(log, T)` in A.metal, and it is not there"),
+        (
+            LINE,
+            "REGISTER(log, T)\nREGISTER(log, T) \\\n",
+            "`REGISTER(log, T)` must stand in A.metal once, and stands there 2 times (lines 1, 2)",
+        ),
         (REPLACE, "f();\n", "looked for `old(1, ...` in A.mm, and it is not there"),
         (
             REPLACE,

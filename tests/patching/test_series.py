@@ -5,11 +5,37 @@ import tempfile
 from pathlib import Path
 
 import expecttest
-from checkouts import PATCH_SET, SERIES, write_files
+from checkouts import ACTIVATION, OPERATIONS, PATCH_SET, SERIES, write_files
 
 from mpskit.errors import MpskitError
-from mpskit.patching import load_patch_set
-from mpskit.patching.edits import RemoveDefinition, RemoveInclude
+from mpskit.patching import KernelUse, load_patch_set
+from mpskit.patching.edits import RemoveDefinition, RemoveInclude, RemoveLine
+
+HOST = f"{OPERATIONS}/Square.mm"
+LAYOUTS = """
+    [[patch.kernel]]
+    name = "square_row"
+    when = "rows are short"
+
+    [[patch.layout]]
+    name = "graph"
+    about = "on the graph"
+    path = "a.mm"
+    defines = "IMPL(square)"
+
+    [[patch.layout.edit]]
+    kind = "remove_line"
+    path = "a.metal"
+    line = "REGISTER(square)"
+    replaced_by = "aten/src/ATen/native/mps/kernels/Square.metal"
+
+    [[patch.layout]]
+    name = "kernels"
+    about = "on kernels"
+    path = "b.mm"
+    defines = "IMPL(square)"
+    replaces = ["aten/src/ATen/native/mps/operations/Square.mm"]
+    """
 
 
 class LoadPatchSetTest(expecttest.TestCase):
@@ -112,6 +138,49 @@ DIR/series.toml: `patch[0].requires[0].since` must be a PyTorch version such as 
 DIR/series.toml: `patch` must be a list.
 DIR/series.toml: `patch[0].replaces` other is not among `files`.
 DIR/series.toml cannot be read: Expected '=' after a key in a key/value pair (at line 1, column 8)""",
+        )
+
+    def test_layouts_kernels_and_trailers_are_read(self) -> None:
+        write_files(self.directory, {"series.toml": SERIES + LAYOUTS})
+        (patch,) = load_patch_set(self.directory).patches
+        self.assertEqual([layout.name for layout in patch.layouts], ["graph", "kernels"])
+        self.assertEqual(patch.layouts[1].replaces, (HOST,))
+        self.assertIsInstance(patch.layouts[0].edits[0], RemoveLine)
+        # The first layout is the one that the patch is written for.
+        self.assertEqual([edit.path for edit in patch.edits], [ACTIVATION, "a.metal"])
+        self.assertIn("a.metal", patch.paths)
+        self.assertEqual(patch.kernels, (KernelUse("square_row", "rows are short"),))
+
+    def test_what_is_wrong_with_a_layout_is_named(self) -> None:
+        changes = [
+            ('name = "kernels"', 'name = "graph"'),
+            ('about = "on the graph"', ""),
+            ('path = "a.mm"', 'path = "../a.mm"'),
+            (f'replaces = ["{HOST}"]', 'replaces = ["other.mm"]'),
+            ('line = "REGISTER(square)"', ""),
+            ('when = "rows are short"', 'when = ""'),
+            ('when = "rows are short"', 'when = "rows are short"\nthen = ""'),
+        ]
+        said = ""
+        for old, new in changes:
+            self.assertIn(old, LAYOUTS)
+            write_files(self.directory, {"series.toml": SERIES + LAYOUTS.replace(old, new)})
+            said += self.failure(self.directory).partition("\n")[0] + "\n"
+        text = SERIES.replace("files = [", 'trailers = { "Signed off" = "me" }\n    files = [')
+        write_files(self.directory, {"series.toml": text})
+        said += self.failure(self.directory).partition("\n")[0] + "\n"
+        self.assertExpectedInline(
+            said,
+            """\
+DIR/series.toml: `patch[0].layout[1].name` 'graph' is taken already.
+DIR/series.toml: `patch[0].layout[0].about` is missing.
+DIR/series.toml: `patch[0].layout[0].path` '../a.mm' must be a plain path relative to the PyTorch tree's root.
+DIR/series.toml: `patch[0].layout` replaces other.mm, not one of `files`.
+DIR/series.toml: `patch[0].layout[0].edit[0].line` is missing.
+DIR/series.toml: `patch[0].kernel[0].when` must not be empty.
+DIR/series.toml: `patch[0].kernel[0].then` is no key that mpskit knows.
+DIR/series.toml: `patch[0].trailers` 'Signed off' is no trailer with a text.
+""",
         )
 
     def test_no_patch_set_there(self) -> None:

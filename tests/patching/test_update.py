@@ -439,6 +439,9 @@ exit code 0
 
     def test_git_continues(self) -> None:
         self.stop()
+        self.git_continues()
+
+    def git_continues(self) -> None:
         write_files(self.root, {TEST: "both = 1\n"})
         self.git("add", TEST)
         self.git("-c", "core.editor=true", "rebase", "--continue")
@@ -468,6 +471,22 @@ exit code 0
         self.assertEqual(self.ids(), self.old)
         self.assertIn("No update waits", str(self.apply("--continue")))
         self.as_before()
+
+    def test_another_worktree_does_not_forget_it(self) -> None:
+        other = self.directory / "other"
+        self.git("worktree", "add", "--quiet", "--detach", str(other), "main")
+        self.stop()
+        self.assertEqual(self.mpskit("revert", other, "--branch", "none").exit_code, 1)
+        self.git_continues()
+
+    def test_a_new_base_that_conflicts_can_be_given_up(self) -> None:
+        self.git("checkout", "--quiet", "main")
+        self.commit({"README.md": "upstream's\n"}, "Upstream")
+        self.stop()
+        self.assertIn("UU README.md", self.git("status", "--porcelain"))
+        self.assertEqual(self.apply("--abort").exit_code, 0)
+        self.assertEqual(self.git("branch", "--show-current").strip(), BRANCH)
+        self.assertEqual(self.git("rev-list", "--reverse", "HEAD").split()[-5:], self.old)
 
     def test_other_commands_wait(self) -> None:
         self.stop()

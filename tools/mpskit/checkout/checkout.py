@@ -154,6 +154,15 @@ class Checkout:
             return UnfinishedCommand("merge with conflicts", "`git add` on each resolved file")
         return None
 
+    def rebase_in_progress(self) -> bool:
+        """Whether a rebase waits for the user in this worktree."""
+        return _has_rebase(self.git_directory)
+
+    def rebase_anywhere(self) -> bool:
+        """Whether a rebase waits for the user in any worktree of the repository."""
+        common = Path(self.git.line("rev-parse", "--path-format=absolute", "--git-common-dir"))
+        return any(map(_has_rebase, (common, *common.glob("worktrees/*"))))
+
     def refuse_unfinished_command(self) -> None:
         """Raise where ``unfinished_command`` finds one."""
         unfinished = self.unfinished_command()
@@ -255,6 +264,10 @@ class Checkout:
     def changed_paths(self, old: str, new: str) -> list[str]:
         """The paths at which two commits differ."""
         return self.git.fields("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
+
+
+def _has_rebase(git_directory: Path) -> bool:
+    return any((git_directory / name).exists() for name in ("rebase-merge", "rebase-apply"))
 
 
 def _is_regular(place: Path) -> bool:

@@ -95,8 +95,13 @@ def read_record(checkout: Checkout, branch: str | None) -> Record | None:
 
 
 def settle_pending(checkout: Checkout) -> None:
-    """Make the record of an update that the user has ended the branch's, or drop a void one."""
+    """Make the record of an update that the user has ended the branch's, or drop a void one.
+
+    While a rebase is under way, in this worktree or another, all stay as they are.
+    """
     refs = checkout.git.line("for-each-ref", "--format=%(refname)", _PENDING).splitlines()
+    if not refs or checkout.rebase_anywhere():
+        return
     for ref in refs:
         branch = _BRANCHES + ref.removeprefix(_PENDING)
         blob = checkout.git.resolve(ref)

@@ -21,8 +21,6 @@ from mpskit.patching.replaying import Replayed, own_commits, replay
 from mpskit.patching.series import PatchSet
 from mpskit.patching.stacking import refuse_without_identity, write_stack
 
-_REBASE = ("rebase-merge", "rebase-apply")
-
 
 @dataclass(frozen=True)
 class Updated:
@@ -216,7 +214,7 @@ def _redo_with_git(checkout: Checkout, record: Record, rebuilt: Rebuilt) -> str:
             *("--onto", rebuilt.record.tip, record.tip, record.branch_name),
         )
     except GitError:
-        if not rebase_in_progress(checkout):
+        if not checkout.rebase_in_progress():
             git.change_refs([pending.reversed], "mpskit update: undone")
             raise
         raise stopped(checkout, clash) from None
@@ -236,10 +234,6 @@ def _refuse_any_change(checkout: Checkout, what: str) -> None:
         )
 
 
-def rebase_in_progress(checkout: Checkout) -> bool:
-    return any((checkout.git_directory / name).exists() for name in _REBASE)
-
-
 def stopped(checkout: Checkout, what: str) -> MpskitError:
     """The error for a rebase that waits for the user, with both sides of each conflict."""
     sides = checkout.git.run("diff", "--no-ext-diff", "--color=never").decode(errors="replace")
@@ -257,7 +251,7 @@ def resume(checkout: Checkout, *, abort: bool = False) -> Head:
         MpskitError: no update has stopped, or it stops again.
     """
     with Transaction.begin(checkout, "update"):
-        if not rebase_in_progress(checkout):
+        if not checkout.rebase_in_progress():
             settle_pending(checkout)
             raise MpskitError(
                 "No update waits to be continued.", hint="Start one: mpskit apply --update"
