@@ -111,7 +111,14 @@ class BuildCommandTest(CheckoutTestCase):
         self.assertEqual(outcome.exit_code, 1)
         self.assertIn("failed: ValueError: no such tag: squarish", outcome.output)
         self.assertIn("Traceback", self.log.read_text())
+        self.assertIn("next: See all that it printed with --log FILE", outcome.output)
         self.assertEqual(sorted(path.name for path in self.out.iterdir()), [".codegen.lock"])
+
+    def test_a_target_that_fails_does_not_keep_others_from_being_built(self) -> None:
+        self.commit({"torchgen/gen.py": "raise ValueError('no such tag: squarish')\n"})
+        self.apply()
+        data = self.data("--target", "codegen", "--target", "kernels")
+        self.assertEqual([target["outcome"] for target in data["targets"]], ["failed", "passed"])
 
     def test_checkout_without_torchgen(self) -> None:
         self.git("rm", "-q", "-r", "torchgen")

@@ -56,8 +56,10 @@ def build(context: Context, requested: Sequence[str] = ()) -> BuildResult:
 
     With none requested: all but ``full``, and that too on a Mac where a build folder is there.
 
+    A target that fails does not keep the others from being built.
+
     Raises:
-        MpskitError: a target cannot start, for another reason than the machine it is on.
+        MpskitError: ``context.out`` cannot be made, or the disk is full.
     """
     started = time.monotonic()
     chosen = requested or _default_targets(context.subject.root)
@@ -100,4 +102,8 @@ def _build_target(context: Context, target: str) -> TargetResult:
     except UnavailableError as error:
         seconds = time.monotonic() - started
         return TargetResult(target, (), seconds, unavailable=error.message, hint=error.hint)
+    except MpskitError as error:
+        seconds = time.monotonic() - started
+        failed = Step(target, False, seconds, messages=(error.message,))
+        return TargetResult(target, (failed,), seconds, hint=error.hint)
     return TargetResult(target, built.steps, time.monotonic() - started, built.limits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import sys
@@ -80,6 +81,8 @@ def _refresh(context: Context, folder: Path, stamp: str) -> None:
         draft.mkdir()
         _run_torchgen(context, draft)
         (draft / _STAMP).write_text(stamp)
+        # First, so that a folder which is half removed is never taken for a whole one.
+        (folder / _STAMP).unlink(missing_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
         draft.replace(folder)
 
@@ -101,6 +104,8 @@ def _inputs(root: Path) -> Iterator[str | bytes]:
 
 def _run_torchgen(context: Context, folder: Path) -> None:
     root = context.subject.root
+    # Ahead of the user's own, so that it is this checkout's torchgen.
+    python_path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     finished = run(
         [
             *(sys.executable, "-m", "torchgen.gen"),
@@ -113,7 +118,7 @@ def _run_torchgen(context: Context, folder: Path) -> None:
         log=context.log,
         # torchgen writes some files relative to where it runs.
         cwd=folder,
-        environment={"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+        environment={"PYTHONPATH": python_path, "PYTHONDONTWRITEBYTECODE": "1"},
     )
     if finished.status != 0:
         last = finished.output.strip().rpartition("\n")[2]

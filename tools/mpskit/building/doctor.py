@@ -18,6 +18,35 @@ from mpskit.errors import MpskitError
 from mpskit.metal.host_compiler import find_compiler
 from mpskit.patching import load_patch_set, status
 
+# What the checkout needs beside what the patch set requires of it.
+_NEEDED = ("torchgen/gen.py", "aten/src/ATen/templates")
+
+# Step, command, whether it belongs to the main job, and the groups of tools it needs one each of.
+_ABILITIES = (
+    ("apply the patch set", "mpskit apply", True, [["git"]]),
+    ("run the kernels on the cpu", "mpskit test", True, [["torch"], ["C++ compiler"]]),
+    ("run the kernels on an NVIDIA GPU", "backend='cuda'", False, [["NVIDIA GPU"], ["cuda-core"]]),
+    ("run the kernels on a Mac's GPU", "mpskit test --backend mps", False, [["Mac's GPU"]]),
+    (
+        "generate PyTorch's registrations",
+        "mpskit build --target codegen",
+        False,
+        [["PyYAML"]],
+    ),
+    (
+        "compile host code",
+        "mpskit build --target host",
+        False,
+        [["ziglang", "macOS SDK"], ["PyYAML"], ["torch"], ["macholib"]],
+    ),
+    (
+        "build PyTorch",
+        "mpskit build --target full",
+        False,
+        [["macOS"], ["macOS SDK"], ["cmake"], ["ninja"]],
+    ),
+)
+
 
 @dataclass(frozen=True)
 class Tool:
@@ -100,33 +129,6 @@ def diagnose(checkout: Path | None = None, patch_set: Path | None = None) -> Dia
 def _missing(needs: Sequence[Sequence[str]], absent: set[str]) -> tuple[str, ...]:
     """Of each group of ``needs`` one tool is enough; the first is what to install."""
     return tuple(group[0] for group in needs if absent.issuperset(group))
-
-
-# Step, command, whether it belongs to the main job, and the groups of tools it needs one each of.
-_ABILITIES = (
-    ("apply the patch set", "mpskit apply", True, [["git"]]),
-    ("run the kernels on the cpu", "mpskit test", True, [["torch"], ["C++ compiler"]]),
-    ("run the kernels on an NVIDIA GPU", "backend cuda", False, [["NVIDIA GPU"], ["cuda-core"]]),
-    ("run the kernels on a Mac's GPU", "mpskit test --backend mps", False, [["Mac's GPU"]]),
-    (
-        "generate PyTorch's registrations",
-        "mpskit build --target codegen",
-        False,
-        [["PyYAML"]],
-    ),
-    (
-        "compile host code",
-        "mpskit build --target host",
-        False,
-        [["ziglang", "macOS SDK"], ["PyYAML"], ["torch"], ["macholib"]],
-    ),
-    (
-        "build PyTorch",
-        "mpskit build --target full",
-        False,
-        [["macOS"], ["macOS SDK"], ["cmake"], ["ninja"]],
-    ),
-)
 
 
 def _python() -> Tool:
@@ -222,6 +224,3 @@ def _checkout_report(checkout: Checkout, patch_set: Path | None) -> CheckoutRepo
         patch_set=found.plan.state.value,
         problems=tuple(problems + list(found.blockers)),
     )
-
-
-_NEEDED = ("torchgen/gen.py", "aten/src/ATen/templates")

@@ -54,7 +54,7 @@ class Built:
 
 @dataclass(frozen=True)
 class TargetResult:
-    """One target: what was built, how long it took, and why it could not be built."""
+    """One target: what was built, how long it took, why it could not be built, what to do next."""
 
     target: str
     steps: tuple[Step, ...]

@@ -15,7 +15,7 @@ from mpskit.cli.options import checkout_argument, json_option, patch_set_option
 from mpskit.cli.output import show, show_json
 
 if TYPE_CHECKING:
-    from mpskit.building import BuildResult, TargetResult
+    from mpskit.building import BuildResult, Step, TargetResult
 
 # As mpskit.building.TARGETS, without importing it for --help.
 TARGETS = ("codegen", "kernels", "host", "full")
@@ -102,17 +102,20 @@ def _show_target(result: TargetResult) -> None:
     show(f"{result.target}: {outcome} ({result.seconds:.1f} s)", _STYLES[outcome])
     if result.unavailable:
         show(f"  {result.unavailable}")
-        if result.hint:
-            show(f"  next: {result.hint}", "dim")
-        return
     for step in result.steps:
-        detail = f": {step.detail}" if step.detail and step.passed else ""
-        mark, style = ("ok    ", "") if step.passed else ("FAILED", "red")
-        show(f"  {mark}  {step.name} ({step.seconds:.1f} s){detail}", style)
-        for message in step.messages:
-            show(f"    {message}")
+        _show_step(step)
+    if result.hint:
+        show(f"  next: {result.hint}")
     if result.limits:
         show(f"  not proved: {result.limits}", "dim")
+
+
+def _show_step(step: Step) -> None:
+    detail = f": {step.detail}" if step.detail and step.passed else ""
+    mark, style = ("ok    ", "") if step.passed else ("FAILED", "red")
+    show(f"  {mark}  {step.name} ({step.seconds:.1f} s){detail}", style)
+    for message in step.messages:
+        show(f"    {message}")
 
 
 def _as_data(result: BuildResult, root: Path, out: Path, log: Path | None) -> dict[str, object]:
