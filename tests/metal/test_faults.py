@@ -1,0 +1,181 @@
+"""Kernels that crash or do not end: an exception, and a process that goes on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from mpskit.metal import KernelFaultError, KernelTimeoutError, LaunchError, compile_shader
+
+SOURCE = """
+kernel void null(device float* x, uint i [[thread_position_in_grid]]) {
+  device float* nowhere = x[0] == 0 ? nullptr : x;
+  if (i == 37) nowhere[2] = 1;
+}
+kernel void wild(device float* x, constant ulong& address, uint i [[thread_position_in_grid]]) {
+  const ulong place = address;
+  if (i == 5) *(device float*)place = 1;
+}
+kernel void divide(device int* x, uint i [[thread_position_in_grid]]) { x[i] = 7 / x[i]; }
+kernel void sums_then_null(device float* x, uint i [[thread_position_in_grid]]) {
+  const float sum = metal::simd_sum(x[i]);
+  threadgroup_barrier(metal::mem_flags::mem_device);
+  if (i == 70) *(device float*)(ulong)(sum) = 1;
+}
+kernel void large_locals(device int* x, uint i [[thread_position_in_grid]]) {
+  volatile int locals[200000];
+  locals[x[i]] = 1;
+  x[i] = locals[i];
+}
+kernel void fitting_locals(device int* x, uint i [[thread_position_in_grid]]) {
+  volatile int locals[50000];
+  locals[i] = 1;
+  x[i] = locals[i];
+}
+kernel void spin(device int* x, uint i [[thread_position_in_grid]]) {
+  volatile int turns = 0;
+  while (x[0] == 0) turns = turns + 1;
+}
+kernel void meet_for_ever(device int* x, uint i [[thread_position_in_grid]]) {
+  while (x[0] == 0) threadgroup_barrier(metal::mem_flags::mem_none);
+}
+kernel void sum_for_ever(device int* x, uint i [[thread_position_in_grid]]) {
+  while (metal::simd_sum(x[0]) == 0) {
+  }
+}
+kernel void fill(device int* x, uint i [[thread_position_in_grid]]) { x[i] = i; }
+"""
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "sanitized"])
+def lib(request):
+    return compile_shader(SOURCE, sanitize=request.param)
+
+
+def message_of(kernel, *args, **options):
+    with pytest.raises(KernelFaultError) as caught:
+        kernel(*args, **options)
+    return caught.value.message
+
+
+def works(lib):
+    x = torch.zeros(256, dtype=torch.int)
+    lib.fill(x, group_size=64)
+    assert x.tolist() == list(range(256))
+
+
+def test_null(lib):
+    message = message_of(lib.null, torch.zeros(64), group_size=16)
+    assert "thread (5, 0, 0) of threadgroup (2, 0, 0): a null pointer was dereferenced" in message
+    assert message.startswith("null, ")
+    works(lib)
+
+
+def test_wild_addresses(lib):
+    message = message_of(lib.wild, torch.zeros(64), 2**40 + 64, group_size=16)
+    assert "it accessed address 0x10000000040" in message
+    message = message_of(lib.wild, torch.zeros(64), 2**62, group_size=16)
+    assert "an address that cannot exist" in message
+    works(lib)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="arm64 divides by zero without a fault")
+def test_division_by_zero(lib):
+    x = torch.ones(64, dtype=torch.int)
+    x[40] = 0
+    assert "(40, 0, 0) of threadgroup (0, 0, 0): an integer division by zero" in message_of(
+        lib.divide, x, group_size=64
+    )
+    works(lib)
+
+
+def test_behind_operations_of_the_simdgroup_and_threadgroup(lib):
+    message = message_of(lib.sums_then_null, torch.zeros(128), group_size=128)
+    assert "thread (70, 0, 0) of threadgroup (0, 0, 0)" in message
+    works(lib)
+
+
+def test_stack_overflow(lib):
+    x = torch.zeros(64, dtype=torch.int)
+    assert "the stack overflowed" in message_of(lib.large_locals, x, group_size=64)
+    lib.fitting_locals(x, group_size=64)
+    assert x.tolist() == [1] * 64
+    works(lib)
+
+
+@pytest.mark.parametrize("name", ["spin", "meet_for_ever", "sum_for_ever"])
+def test_time_limit(lib, name):
+    begin = time.monotonic()
+    with pytest.raises(KernelTimeoutError) as caught:
+        getattr(lib, name)(torch.zeros(256, dtype=torch.int), group_size=64, timeout=0.2)
+    assert 0.2 <= time.monotonic() - begin < 10
+    assert f"{name} did not end within 0.2 s: thread (" in caught.value.message
+    works(lib)
+
+
+def test_a_time_limit_that_is_kept(lib):
+    x = torch.zeros(256, dtype=torch.int)
+    lib.fill(x, group_size=64, timeout=60)
+    assert x[255] == 255
+
+
+def test_a_time_limit_is_positive(lib):
+    with pytest.raises(LaunchError, match="a time limit of 0 seconds"):
+        lib.fill(torch.zeros(8, dtype=torch.int), timeout=0)
+
+
+def test_one_threads_fault_leaves_others_alone(lib):
+    failures = []
+
+    def faults():
+        for _ in range(20):
+            message_of(lib.null, torch.zeros(64), group_size=16)
+
+    def launches():
+        for _ in range(20):
+            works(lib)
+
+    def guarded(work):
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(w,)) for w in (faults, launches, faults)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_handlers_are_those_from_before():
+    caught = []
+    previous = signal.signal(signal.SIGFPE, lambda *_: caught.append(1))
+    try:
+        lib = compile_shader(SOURCE)
+        message_of(lib.divide, torch.zeros(8, dtype=torch.int))
+        assert not caught
+        signal.raise_signal(signal.SIGFPE)
+        assert caught == [1]
+    finally:
+        signal.signal(signal.SIGFPE, previous)
+
+
+def test_a_fault_that_is_no_kernels_ends_the_process():
+    program = """
+import ctypes, faulthandler, torch
+from mpskit.metal import compile_shader
+faulthandler.enable()
+compile_shader("kernel void f(device float* x) { x[0] = 1; }").f(torch.zeros(1), threads=1)
+ctypes.string_at(0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in done.stderr
