@@ -261,6 +261,17 @@ g_int: static_cast<void (*)({parameters})>(&c10 :: metal :: g), at most 1024 thr
   i: thread_position_in_grid""",
         )
 
+    def test_a_template_is_found_from_the_instantiations_scope_outwards(self):
+        found = kernels("""
+            namespace other { template <typename T> kernel void f(device T* x, constant T& y) {} }
+            template <typename T> kernel void f(device T& x) {}
+            template [[host_name("f_int")]] kernel void f<int>(device int& x);
+            namespace other {
+            template [[host_name("g_int")]] kernel void f<int>(device int* x, constant int& y);
+            }
+        """)
+        self.assertEqual([len(kernel.parameters) for kernel in found], [1, 2])
+
     def test_entry_points(self):
         text = program("""
             template <typename T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) {}

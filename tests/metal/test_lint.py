@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from mpskit.metal.errors import Diagnostic
+from mpskit.metal.frontend.loading import load, system_dirs
+from mpskit.metal.frontend.preprocess import preprocess
 from mpskit.metal.frontend.sources import SourceLines
 from mpskit.metal.frontend.structure import Program
 from mpskit.metal.frontend.tokens import Source
+from mpskit.metal.host_compiler import find_compiler
 from mpskit.metal.lint import RULES, lint
 
 POSITIONS = """
@@ -342,3 +346,17 @@ def test_all_findings_come_in_order() -> None:
         (3, "goto"),
         (4, "kernel-parameter"),
     ]
+
+
+ATEN_PATCH = Path(__file__).parents[2] / "aten_patch"
+REAL_FILES = [
+    *sorted(system_dirs()[0].glob("c10/metal/*.h")),
+    *sorted(ATEN_PATCH.glob("**/*.metal")),
+]
+
+
+@pytest.mark.parametrize("file", REAL_FILES, ids=lambda file: file.name)
+def test_has_nothing_to_say_of_real_files(file: Path) -> None:
+    embedded = load(file, [ATEN_PATCH / "aten/src"])
+    program = Program(preprocess(embedded, find_compiler(), metal_version=320))
+    assert lint(program, SourceLines(embedded)) == []

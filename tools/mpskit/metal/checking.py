@@ -10,6 +10,7 @@ from pathlib import Path
 from mpskit.metal import cache
 from mpskit.metal.codegen.translate import package_digest
 from mpskit.metal.errors import CompileError, Diagnostic, Location
+from mpskit.metal.frontend.function_constants import UNSET_PRAGMA
 from mpskit.metal.frontend.loading import load, system_dirs
 from mpskit.metal.frontend.parsing import parse
 from mpskit.metal.frontend.sources import SourceLines
@@ -86,7 +87,7 @@ def check(source: str | Path, *, include_dirs: Sequence[str | Path], metal_versi
         MpskitError: the file cannot be read, or there is no compiler.
     """
     try:
-        embedded = load(source, include_dirs)
+        embedded = UNSET_PRAGMA + load(source, include_dirs)
     except CompileError as error:
         return Checked(error.diagnostics, SourceLines(""))
     lines = SourceLines(embedded)

@@ -21,6 +21,8 @@ from mpskit.metal.frontend.tokens import Source
 Value = bool | int | float | Sequence[bool] | Sequence[int] | Sequence[float]
 """Of a scalar, or of a vector's components."""
 
+# Ahead of a source that is only checked: constants without a value are 1.
+UNSET_PRAGMA = "#pragma mpskit function_constants unset\n"
 _PRAGMA = re.compile(r"^#pragma mpskit function_constant (\S+) (\S+)$", re.MULTILINE)
 _SPECIFIERS = frozenset({"const", "constexpr", "static", "inline", "volatile"}) | ADDRESS_SPACES
 
@@ -65,6 +67,7 @@ def function_constants(program: Program) -> dict[str, FunctionConstant]:
     given: dict[str, Value] = {
         match[1]: json.loads(match[2]) for match in _PRAGMA.finditer(program.source.text)
     }
+    default = 1 if UNSET_PRAGMA in program.source.text else None
     found: dict[str, FunctionConstant] = {}
     for variable in program.variables:
         for attribute in variable.attributes:
@@ -75,7 +78,7 @@ def function_constants(program: Program) -> dict[str, FunctionConstant]:
                 if index is None:
                     what = f"function_constant takes a number, not '{attribute.arguments}'"
                     raise _error(program, variable.name_index, what)
-                value = given.get(variable.name, given.get(str(index)))
+                value = given.get(variable.name, given.get(str(index), default))
                 found[variable.name] = FunctionConstant(variable, index, value)
     known = {*found, *(str(constant.index) for constant in found.values())}
     if unknown := sorted(given.keys() - known):

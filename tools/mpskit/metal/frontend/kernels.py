@@ -164,14 +164,20 @@ def _location(program: Program, function: Function) -> Location:
 
 
 def _templates_of(program: Program, instantiation: Function) -> list[Function]:
+    """The templates that an instantiation can mean, found from its scope outwards, as C++ does."""
     path = instantiation.name.partition("<")[0].replace(" ", "").removeprefix("::").split("::")
-    return [
+    found = [
         f
         for f in program.functions
         if f.is_template and not f.is_instantiation
         and [*f.scope, f.name.partition("<")[0]][-len(path) :] == path
         and (f.is_kernel or f.body is None or instantiation.parameters.is_empty)
     ]  # fmt: skip
+    for depth in range(len(instantiation.scope), -1, -1):
+        scope = (*instantiation.scope[:depth], *path[:-1])
+        if visible := [f for f in found if f.scope == scope]:
+            return visible
+    return found
 
 
 def _max_threads(program: Program, functions: Sequence[Function]) -> int:
