@@ -23,7 +23,7 @@ FOLDERS = {check.name.lower(): check for check in Check}
 
 
 def files(kind: str) -> list[Any]:
-    found = sorted(KERNELS.glob(f"*/{kind}/*.metal"))
+    found = [file for check in FOLDERS for file in sorted((KERNELS / check / kind).glob("*.metal"))]
     return [pytest.param(file, id=f"{file.parent.parent.name}/{file.stem}") for file in found]
 
 
