@@ -24,6 +24,21 @@ def test_python_prints_what_its_comments_say(snippet):
     assert done.stdout.splitlines() == expected
 
 
+def test_metal_is_reported_as_it_says(tmp_path):
+    (source,) = re.findall(r"```metal\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "shift.metal").write_text(source)
+    transcripts = re.findall(
+        r"\$ (mpskit (?:check|run) shift\.metal.*?)\n(.*?)```", README, re.DOTALL
+    )
+    assert len(transcripts) == 2
+    for command, output in transcripts:
+        done = subprocess.run(
+            [sys.executable, "-m", *command.split()], capture_output=True, text=True, cwd=tmp_path
+        )
+        said = (done.stdout + done.stderr).replace(f"{tmp_path}/", "")
+        assert said.strip() == output.strip()
+
+
 def test_commands_exist():
     named = set(re.findall(r"(?:`|\$ )mpskit ([a-z]+)", README))
     assert named <= set(COMMANDS)
