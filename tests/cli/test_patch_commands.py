@@ -194,7 +194,8 @@ class SpeedTest(CheckoutTestCase):
             check=True,
         )
         self.git("commit", "--quiet", "-m", "Many files")
-        for command in (["status"], ["apply", "--dry-run"], ["apply"], ["revert"]):
+        commands = "status, apply --dry-run, apply, apply --update, refresh, status, revert"
+        for command in map(str.split, commands.split(", ")):
             patch_set = ["--patch-set", str(self.patch_set)] if command != ["revert"] else []
             start = time.perf_counter()
             subprocess.run(

@@ -328,7 +328,7 @@ error: 'a..b' cannot be the name of a branch.
             self.refuse(),
             """\
 error: Branch mpskit/square carries this patch set on another base, ID.
-  next: Remove it with `mpskit revert --branch mpskit/square`, or give --branch NAME.
+  next: Bring it here with `mpskit apply --update`, remove it with `mpskit revert --branch mpskit/square`, or give --branch NAME.
 """,
         )
 
@@ -339,7 +339,7 @@ error: Branch mpskit/square carries this patch set on another base, ID.
             self.refuse(),
             """\
 error: Branch mpskit/square carries another version of the patch set.
-  next: Run `mpskit revert` and then `mpskit apply` again.
+  next: Bring it to this one with `mpskit apply --update`.
 """,
         )
 

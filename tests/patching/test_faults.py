@@ -6,10 +6,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import json
 import os
 import shutil
 import signal
 import stat
+import subprocess
+import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -94,6 +97,7 @@ class FaultTestCase(SeriesTestCase):
 
     def setUp(self) -> None:
         super().setUp()
+        self.saved = self.directory / "saved"
         # A commit's id holds its time; here the same commit made twice is the same.
         dates = {f"GIT_{role}_DATE": "2001-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
         self.enterContext_(mock.patch.dict(os.environ, dates))
@@ -141,18 +145,17 @@ class FaultTestCase(SeriesTestCase):
     def save(self) -> None:
         """Keep the checkout and the patch set as they are now, for ``put_back``."""
         for place in (self.root, self.patch_set):
-            shutil.copytree(place, self.directory / "saved" / place.name, symlinks=True)
+            shutil.copytree(place, self.saved / place.name, symlinks=True)
 
     def put_back(self) -> None:
         self.put_back_patch_set()
         shutil.rmtree(self.root)
-        shutil.copytree(self.directory / "saved" / self.root.name, self.root, symlinks=True)
+        shutil.copytree(self.saved / self.root.name, self.root, symlinks=True)
         self.git("update-index", "-q", "--really-refresh")
 
     def put_back_patch_set(self) -> None:
         shutil.rmtree(self.patch_set)
-        saved = self.directory / "saved" / self.patch_set.name
-        shutil.copytree(saved, self.patch_set, symlinks=True)
+        shutil.copytree(self.saved / self.patch_set.name, self.patch_set, symlinks=True)
 
 
 class FailureTest(FaultTestCase):
@@ -372,6 +375,26 @@ class OrphanTest(CrashTestCase):
 
     def test_revert(self) -> None:
         self.walk("revert")
+
+
+class FullDiskTest(FaultTestCase):
+    def test_a_disk_that_is_full_in_earnest(self) -> None:
+        disk = self.directory / "disk"
+        disk.mkdir()
+        mount = f"mount -t tmpfs -o size=3m none '{disk}'"
+        command = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+        if shutil.which("unshare") is None or subprocess.run([*command, mount]).returncode != 0:
+            self.skipTest("needs the right to mount a disk; the other tests only say it is full")
+        script = Path(__file__).parent / "small_disk.py"
+        result = subprocess.run(
+            [*command, f"{mount} && exec '{sys.executable}' '{script}' '{disk}'"],
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for name, count in json.loads(result.stdout.splitlines()[-1]).items():
+            self.assertGreater(count, 0)
+            self.report_faults(f"{name} on a disk that is full in earnest", count)
 
 
 class AfterACrashTest(CrashTestCase):

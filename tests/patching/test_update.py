@@ -506,6 +506,12 @@ exit code 1
 """,
         )
 
+    def test_a_new_file_where_the_patch_set_has_one(self) -> None:
+        self.in_series('files = ["test/test_square.py"]', 'files = ["test/test_square.py", "a.py"]')
+        write_files(self.patch_set, {"a.py": "ours\n"})
+        write_files(self.root, {"a.py": "mine\n"})
+        self.assertIn("a.py (untracked)", self.refuse("--update"))
+
     def test_dry_run_tells(self) -> None:
         self.assertExpectedInline(
             self.refuse("--update", "--dry-run"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -277,6 +278,8 @@ _DISK_FULL = re.compile(
 )
 _NO_PERMISSION = re.compile(r"Read-only file system|Permission denied|insufficient permission")
 _LOCKED = re.compile(r"Unable to create '(?P<lock>[^']+\.lock)': File exists")
+# What git needs at the very least for an object, a ref and their locks, in bytes.
+_LITTLE_SPACE = 64 * 1024
 _NOT_OWNED = re.compile(r"detected dubious ownership")
 
 
@@ -297,6 +300,9 @@ def explain(directory: Path, arguments: Iterable[str], errors: str) -> GitError:
             f"Another git command is at work in {directory}, or one crashed there.",
             hint=f"Wait for it to end; if none is running, delete {locked.group('lock')}",
         )
+    if _is_nearly_full(directory):
+        # Not every message of git's says so: a ref's lock just "couldn't" be written.
+        return _full_disk(GitError, directory)
     said = [line for line in errors.strip().splitlines() if line.strip()]
     command = next((word for word in arguments if not word.startswith("-")), "")
     return GitError(
@@ -329,6 +335,12 @@ def disk_errors_explained(directory: Path) -> Iterator[None]:
         if explained is None:
             raise
         raise explained from error
+
+
+def _is_nearly_full(directory: Path) -> bool:
+    with suppress(OSError):
+        return shutil.disk_usage(directory).free < _LITTLE_SPACE
+    return False
 
 
 def _full_disk(kind: type[_Error], directory: Path) -> _Error:

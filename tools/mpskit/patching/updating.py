@@ -82,7 +82,7 @@ def update(
         job = _examine(checkout, patch_set, branch)
         rebuilt = _rebuild(checkout, patch_set, job, allow_old_base)
         if rebuilt.replayed.tip is None:
-            tip = _redo_with_git(checkout, job.record, rebuilt)
+            tip = _redo_with_git(checkout, job, rebuilt)
         else:
             tip = rebuilt.replayed.tip
             move = move_to(checkout, transaction, "update", job, rebuilt.record, tip)
@@ -199,11 +199,12 @@ def _clash(conflict: Replayed) -> str:
     )
 
 
-def _redo_with_git(checkout: Checkout, record: Record, rebuilt: Rebuilt) -> str:
+def _redo_with_git(checkout: Checkout, job: Job, rebuilt: Rebuilt) -> str:
     """Have git redo the user's commits, so that it stops where they conflict; the tip if not."""
     clash = _clash(rebuilt.replayed)
     _refuse_any_change(checkout, clash)
-    git = checkout.git
+    checkout.refuse_dirty(checkout.changed_paths(job.head.commit, rebuilt.record.tip))
+    git, record = checkout.git, job.record
     ref = pending_ref(record.branch)
     pending = RefChange(ref, git.resolve(ref), git.write_blob(rebuilt.record.content))
     git.change_refs([pending], "mpskit update")
