@@ -27,6 +27,7 @@ COMMANDS = {
     "check": "Say what is wrong with Metal files: lint and compile them, as on a Mac or better.",
     "test": "Run PyTorch's OpInfo data and our samples through the patch's kernels.",
     "bench": "Measure the patch's kernels beside torch's op and a three-read design.",
+    "pr": "Check the applied patch set and write its pull requests.",
 }
 
 

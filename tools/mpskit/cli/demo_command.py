@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,15 +21,16 @@ from mpskit.patching import Applied, apply, load_patch_set
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
 @click.option("-k", "expression", metavar="EXPR", help="Only tests whose names match, as pytest.")
 def command(directory: Path | None, expression: str | None) -> None:
-    """Run the whole job on a small PyTorch checkout: apply, compile, test, draft the PR.
+    """Run the whole job on a small PyTorch checkout: apply, compile, test, write the PR.
 
     Everything is made in DIRECTORY, which must not exist yet or be empty; in a new temporary
     directory by default. It is kept, for you to look around in.
     """
     # Imported here: they bring torch, and `mpskit demo --help` should not wait for that.
+    from mpskit.cli.pr_command import show_checks
     from mpskit.cli.test_command import show_result
     from mpskit.metal import compile_shader
-    from mpskit.pullrequest.draft import draft
+    from mpskit.pullrequest import Scope, prepare
     from mpskit.verify.suite import run_suite
 
     home = _home(directory)
@@ -50,10 +52,14 @@ def command(directory: Path | None, expression: str | None) -> None:
         with progress("tests") as update:
             result = run_suite(expression=expression, patch_set=checkout.root, progress=update)
         show_result(result)
-    with _step("5. The pull request's text, first draft") as said:
-        text = draft(patch_set, result)
+    report = home / "report.json"
+    report.write_text(json.dumps(result.to_json(), indent=2))
+    with _step("5. The pull request: its text, and what stands in its way"):
+        proposal = prepare(checkout, patch_set, report=report, scope=Scope(build=False, run=False))
+        text = "\n".join(request.text for request in proposal.requests)
         (home / "PR.md").write_text(text)
         click.echo(text)
+        show_checks(proposal.findings.checks)
     _show_what_next(home, checkout, applied)
     if not result.ok:
         raise MpskitError("Some tests failed.", hint="Each one's line above runs it again.")
@@ -99,4 +105,5 @@ def _show_what_next(home: Path, checkout: Checkout, applied: Applied) -> None:
     show("With a real clone of PyTorch", "bold")
     show("   mpskit status path/to/pytorch    what the patch set would do there")
     show("   mpskit apply path/to/pytorch     commit it on a branch of its own")
+    show("   mpskit pr path/to/pytorch --out DIR   check it all, write patch files and texts")
     show("   mpskit revert path/to/pytorch    take it off again")

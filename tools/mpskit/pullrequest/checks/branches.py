@@ -1,0 +1,64 @@
+"""Checks that need the kernels run: upstream's tests on every branch, and the sanitizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpskit.pullrequest.applied import PatchCommit
+from mpskit.pullrequest.checks.check import Check, judged, not_run
+from mpskit.pullrequest.declarations import Exemption, exempt
+from mpskit.pullrequest.upstream_tests import UpstreamRun, is_known, run_upstream_tests
+
+BRANCHES = "plan branches in upstream tests"
+SANITIZER = "sanitizer"
+
+
+def function_of(item: PatchCommit) -> str | None:
+    """The op of the patch that mpskit can put kernels in the place of; None without one."""
+    functions = (expected.function for expected in item.patch.expects)
+    return next((function for function in functions if is_known(function)), None)
+
+
+def upstream_test_files(item: PatchCommit) -> list[str]:
+    """The test files that the patch adds or changes."""
+    return [path for path in item.texts() if path.startswith("test/") and path.endswith(".py")]
+
+
+def run(item: PatchCommit) -> UpstreamRun | None:
+    """Runs the patch's upstream tests as they are in the work tree; None where it cannot."""
+    function, tests = function_of(item), upstream_test_files(item)
+    if function is None or not tests:
+        return None
+    return run_upstream_tests(function, item.checkout.root, tests)
+
+
+def skipped(item: PatchCommit, why: str) -> list[Check]:
+    return [not_run(name, why, item.patch.name) for name in (BRANCHES, SANITIZER)]
+
+
+def judge(item: PatchCommit, found: UpstreamRun, declared: Sequence[Exemption]) -> list[Check]:
+    """What the run says about the patch."""
+    return [branches_are_covered(item, found, declared), sanitizer_is_clean(item, found)]
+
+
+def branches_are_covered(
+    item: PatchCommit, found: UpstreamRun, declared: Sequence[Exemption]
+) -> Check:
+    """Each kernel that a branch of the plan launches, for each dtype, was launched by a test."""
+    wanted = sorted({name for names in found.branches.values() for name in names})
+    missing = [name for name in wanted if not found.launches.get(name)]
+    problems = [*found.problems, *(f"{n} not launched" for n in missing if not exempt(n, declared))]
+    covered = len(wanted) - len(missing)
+    why = f"{found.tests} tests launched {covered} of {len(wanted)} kernels"
+    if missing and not problems:
+        used = dict.fromkeys(entry for name in missing if (entry := exempt(name, declared)))
+        why += "; declared: " + ", ".join(f"{entry.subject} ({entry.why})" for entry in used)
+    return judged(BRANCHES, problems, why, item.patch.name)
+
+
+def sanitizer_is_clean(item: PatchCommit, found: UpstreamRun) -> Check:
+    """Nothing was reported while every branch of the plan ran under the sanitizer."""
+    name, patch = SANITIZER, item.patch.name
+    if not found.sanitized and not found.reports:
+        return not_run(name, f"the {found.backend} backend has none", patch)
+    return judged(name, found.reports, f"{found.sanitized} launches, no reports", patch)

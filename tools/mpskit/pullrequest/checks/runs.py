@@ -1,0 +1,96 @@
+"""Checks of what runs have shown: the suite's report and the benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpskit.pullrequest.applied import PatchCommit
+from mpskit.pullrequest.checks.branches import function_of
+from mpskit.pullrequest.checks.check import Check, Material, failed, judged, passed
+from mpskit.pullrequest.declarations import exempt
+from mpskit.pullrequest.evidence import Bench
+from mpskit.verify.benchmarks.run import OURS, TORCH
+
+
+def report_is_green(material: Material) -> Check:
+    """A whole run of the suite passed and launched every kernel that the series declares."""
+    name = "OpInfo report"
+    if material.report is None:
+        return failed(
+            name, "no --report FILE; make one: mpskit test --json --patch-set CHECKOUT > FILE"
+        )
+    result = material.report.result
+    problems = [f"{failure.test} failed" for failure in result.failures]
+    if result.expression is not None:
+        problems.append(f"a part of the suite only: -k {result.expression}")
+    counts = result.launches_by_kernel
+    declared = [use.name for item in material.series.commits for use in item.patch.kernels]
+    problems += [f"{kernel} was never launched" for kernel in declared if not counts.get(kernel)]
+    if not result.passed:
+        problems.append("no test passed")
+    found = f"{result.passed} passed on the {result.backend} backend"
+    return judged(name, problems, found)
+
+
+def skips_are_declared(material: Material) -> Check:
+    """No more tests are skipped than the patches give reasons for."""
+    name = "skipped tests"
+    if material.report is None:
+        return failed(name, "no --report FILE")
+    declared = [
+        entry
+        for item in material.series.commits
+        for entry in material.declarations.of(item.patch.name).skip
+    ]
+    skipped = material.report.result.skipped
+    if skipped > len(declared):
+        return failed(name, f"{skipped} skipped, {len(declared)} declared with a reason")
+    reasons = "".join(f"; {entry.subject}: {entry.why}" for entry in declared)
+    return passed(name, f"{skipped} skipped, {len(declared)} declared{reasons}")
+
+
+def latency_is_measured(material: Material, item: PatchCommit) -> Check:
+    """There is a benchmark with the op's present implementation beside the patch's kernels."""
+    name, patch = "latency measured", item.patch.name
+    if function_of(item) is None:
+        return failed(name, "mpskit bench does not know the op", patch)
+    if not material.benches:
+        return failed(name, "no --bench FILE; make one: mpskit bench --json > FILE", patch)
+    problems = [
+        f"{bench.source.name} has no timings of {TORCH}"
+        for bench in material.benches
+        if not any(TORCH in each.timings for each in bench.report.measurements)
+    ]
+    devices = ", ".join(dict.fromkeys(bench.report.device for bench in material.benches))
+    on_a_mac = any(bench.report.backend == "mps" for bench in material.benches)
+    found = devices if on_a_mac else f"{devices}; not on an Apple GPU"
+    return judged(name, problems, found, patch)
+
+
+def nothing_is_slower(material: Material) -> Check:
+    """No workload takes longer than the op's present implementation, unless declared."""
+    name = "no shape slower"
+    if not material.benches:
+        return failed(name, "no --bench FILE")
+    problems = [problem for bench in material.benches for problem in _slower(material, bench)]
+    count = sum(len(bench.report.measurements) for bench in material.benches)
+    return judged(name, problems, f"{count} workloads")
+
+
+def _slower(material: Material, bench: Bench) -> Iterator[str]:
+    declared = [
+        entry
+        for item in material.series.commits
+        for entry in material.declarations.of(item.patch.name).slower
+    ]
+    for item in bench.report.measurements:
+        speed_up = item.speed_up(TORCH)
+        if speed_up is None or speed_up >= 1 or exempt(item.workload.name, declared):
+            continue
+        before, after = item.timings[TORCH], item.timings[OURS]
+        # Where the middle 80 % of both runs' samples overlap, the difference is noise.
+        if after.low > before.high:
+            yield (
+                f"{item.workload.name} on {bench.report.device}: "
+                f"{before.median:.1f} us before, {after.median:.1f} us after"
+            )

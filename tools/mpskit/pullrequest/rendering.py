@@ -1,0 +1,302 @@
+"""The text of a pull request, from the series, the plan, the benchmarks and the test report."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+
+from mpskit.markdown import markdown_table
+from mpskit.pullrequest import memory
+from mpskit.pullrequest.applied import PatchCommit
+from mpskit.pullrequest.checks import Material
+from mpskit.pullrequest.checks.branches import function_of, upstream_test_files
+from mpskit.pullrequest.evidence import Bench, Source
+from mpskit.pullrequest.footnotes import Footnotes
+from mpskit.pullrequest.upstream_tests import UpstreamRun
+from mpskit.verify.benchmarks.report import accuracy_table, pull_request_table, summary
+from mpskit.verify.benchmarks.workloads import BUILT_IN, Workload, load_workloads
+from mpskit.verify.suite import SuiteResult, split_host_name
+
+UPSTREAM_FILE = "upstream_tests.json"
+# Lines that must stay lines when a paragraph is put on one.
+_OWN_LINE = re.compile(r"^\s*([-*+|#>]|\d+\.|```|    |Fixes #)")
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """One pull request: ``text`` is Markdown whose first line is the title."""
+
+    patch: str
+    title: str
+    text: str
+    message: str
+    upstream: UpstreamRun | None
+
+    @property
+    def body(self) -> str:
+        """The text without its title."""
+        return self.text.partition("\n")[2].lstrip("\n")
+
+
+def upstream_json(run: UpstreamRun) -> str:
+    """A run of the upstream tests as the file beside the text has it."""
+    return json.dumps(run.to_json(), indent=1, sort_keys=True) + "\n"
+
+
+def render(material: Material, item: PatchCommit, upstream: UpstreamRun | None) -> PullRequest:
+    """The pull request of one patch of the series."""
+    text = _Text(material, item, upstream).render()
+    return PullRequest(item.patch.name, item.title, text, item.message, upstream)
+
+
+@dataclass
+class _Text:
+    material: Material
+    item: PatchCommit
+    upstream: UpstreamRun | None
+    notes: Footnotes = field(default_factory=Footnotes)
+
+    def render(self) -> str:
+        declared = self.material.declarations.of(self.item.patch.name)
+        sections = [
+            f"# {self.item.title}",
+            *self._stack(),
+            *self._motivation(),
+            *self._kernels(),
+            *self._coverage(),
+            "## Latency",
+            *self._latency(),
+            "## Memory",
+            *self._memory(),
+            "## Accuracy",
+            *self._accuracy(),
+            "## Test plan",
+            *self._test_plan(),
+            "## Known limits",
+            _bullets([*self._limits(), *declared.limits]),
+            *(("## Follow-ups", _bullets(declared.follow_ups)) if declared.follow_ups else ()),
+            f"Labels: {', '.join(f'`{label}`' for label in self.material.declarations.labels)}",
+            self.notes.render(),
+        ]
+        return "\n\n".join(section for section in sections if section) + "\n"
+
+    @property
+    def _result(self) -> SuiteResult | None:
+        return self.material.report.result if self.material.report else None
+
+    @property
+    def _benches(self) -> tuple[Bench, ...]:
+        """Those that measured this patch's op: the suite's and the benchmark's are the same."""
+        return self.material.benches if function_of(self.item) else ()
+
+    def _report_mark(self) -> str:
+        report = self.material.report
+        return self.notes.mark(f"{report.source}: `mpskit test --json`.") if report else ""
+
+    def _bench_mark(self, bench: Bench) -> str:
+        return self.notes.mark(f"{bench.source}: `{bench.report.command}`, {bench.report.date}.")
+
+    def _stack(self) -> Iterator[str]:
+        commits = self.material.series.commits
+        if len(commits) > 1:
+            yield "Stack, from the bottom:"
+            yield _bullets(
+                f"**{each.title}** (this one)" if each is self.item else each.title
+                for each in commits
+            )
+
+    def _motivation(self) -> Iterator[str]:
+        yield "## Why"
+        yield unwrapped(self.item.message.partition("\n")[2].strip())
+
+    def _kernels(self) -> Iterator[str]:
+        uses, result = self.item.patch.kernels, self._result
+        if not uses:
+            return
+        mark = self.notes.mark(f"`series.toml`, patch `{self.item.patch.name}`.")
+        yield f"## Kernels{mark}"
+        head = ["Kernel", "When the plan launches it"]
+        rows = [[f"`{use.name}`", use.when] for use in uses]
+        if result:
+            head.append(f"Launches in the suite{self._report_mark()}")
+            for row, use in zip(rows, uses, strict=True):
+                row.append(str(result.launches_by_kernel.get(use.name, 0)))
+        yield markdown_table(head, rows, left=(0, 1))
+
+    def _coverage(self) -> Iterator[str]:
+        result = self._result
+        if result is None:
+            return
+        from opinfo.layouts import LAYOUTS
+
+        yield f"## Dtypes and layouts{self._report_mark()}"
+        samples = (f"{dtype} ({count} samples)" for dtype, count in result.samples.items())
+        widths = sorted({split_host_name(name)[2] for name in result.launches})
+        names = (layout.__name__.replace("_", " ") for layout in LAYOUTS)
+        yield _bullets(
+            [
+                f"dtypes: {', '.join(samples)}; accumulation in float32",
+                f"index widths: {', '.join(widths)}",
+                f"layouts of input and `out`: {', '.join(names)}, expanded",
+            ]
+        )
+
+    def _latency(self) -> Iterator[str]:
+        if not self._benches:
+            yield "Not measured."
+        for bench in self._benches:
+            report = bench.report
+            mark = self._bench_mark(bench)
+            yield f"{report.device}, {_what_was_compared(report.backend)}{mark}"
+            yield pull_request_table(report).partition("\n\n")[0]
+            yield _bullets(summary(report))
+
+    def _memory(self) -> Iterator[str]:
+        root = self.item.checkout.root
+        if function_of(self.item) != memory.FUNCTION:
+            yield "Not counted: mpskit cannot ask this op's plan."
+            return
+        workloads, origin = self._workloads()
+        header = memory.plan_header(root)
+        source = Source.of(header, header.read_bytes())
+        mark = self.notes.mark(f"{source}, asked about the workloads of {origin}.")
+        rows = [
+            (
+                f"`{'x'.join(map(str, each.workload.shape))}`",
+                each.workload.dtype,
+                each.workload.dim,
+                each.workload.layout.replace("_", " "),
+                each.branch,
+                byte_size(each.result),
+                byte_size(each.temporaries),
+            )
+            for each in memory.allocations(root, workloads)
+        ]
+        yield (
+            f"What the op allocates on a GPU of {memory.CORES} cores: its result and, where rows "
+            f"are split, partial results.{mark}"
+        )
+        yield markdown_table(
+            ("Shape", "Dtype", "Dim", "Layout", "Branch", "Result", "Temporaries"),
+            rows,
+            left=(0, 1, 3, 4),
+        )
+
+    def _workloads(self) -> tuple[list[Workload], str]:
+        measured = [m.workload for bench in self._benches for m in bench.report.measurements]
+        if not measured:
+            return load_workloads(), f"mpskit's `{BUILT_IN.name}`"
+        names = ", ".join(f"`{bench.source.name}`" for bench in self._benches)
+        return list(dict.fromkeys(measured)), names
+
+    def _accuracy(self) -> Iterator[str]:
+        benches = list(filter(_has_errors, self._benches))
+        if self._result is None and not benches:
+            yield "Not measured."
+        if self._result is not None:
+            mark = self._report_mark()
+            yield f"Largest error against a float64 reference, over the suite's samples.{mark}"
+            rows = [
+                (dtype, self._result.samples[dtype], _ulp(worst.ulp), f"`{worst.sample}`")
+                for dtype, worst in self._result.worst.items()
+            ]
+            yield markdown_table(("Dtype", "Samples", "Max ULP", "In sample"), rows, left=(0, 3))
+        for bench in benches:
+            mark = self._bench_mark(bench)
+            yield f"Against float64, over the benchmark's workloads.{mark}"
+            yield accuracy_table(bench.report)
+
+    def _test_plan(self) -> Iterator[str]:
+        tests = upstream_test_files(self.item)
+        commands = [f"python {path}" for path in tests]
+        if self.material.report:
+            commands.append("mpskit test --patch-set .")
+        yield "```\n" + "\n".join(commands or ["# no test is added"]) + "\n```"
+        if self.upstream is not None:
+            yield self._upstream_sentence(self.upstream, tests)
+        if self._result is not None:
+            yield self._suite_sentence(self._result)
+            yield _outcomes_table(self._result)
+
+    def _upstream_sentence(self, run: UpstreamRun, tests: list[str]) -> str:
+        content = upstream_json(run).encode()
+        mark = self.notes.mark(f"{Source.of(Path(UPSTREAM_FILE), content)}.")
+        failed = len(run.problems)
+        watched = (
+            f" Every branch also ran under the sanitizer: {run.sanitized} launches, "
+            f"{len(run.reports)} reports."
+            if run.sanitized
+            else ""
+        )
+        return (
+            f"{', '.join(f'`{path}`' for path in tests)}: {run.tests} tests with the kernels in "
+            f"place on mpskit's {run.backend} backend, {failed} failed or skipped, "
+            f"{sum(run.launches.values())} launches.{watched}{mark}"
+        )
+
+    def _suite_sentence(self, result: SuiteResult) -> str:
+        return (
+            f"PyTorch's OpInfo samples and more, on the unmodified Metal source "
+            f"(mpskit's {result.backend} backend), each against a float64 reference: "
+            f"{result.passed} passed, {result.failed} failed, {result.skipped} skipped."
+            f"{self._report_mark()}"
+        )
+
+    def _limits(self) -> Iterator[str]:
+        backends = [result.backend for result in (self._result, self.upstream) if result]
+        if "mps" not in backends:
+            yield "Not run on an Apple GPU: the tests above ran the Metal source on the CPU."
+        if not any(bench.report.backend == "mps" for bench in self._benches):
+            yield "No latency from an Apple GPU."
+
+
+def _what_was_compared(backend: str) -> str:
+    if backend == "mps":
+        return "before and after on MPS."
+    return (
+        f"not an Apple GPU: before is torch's own {backend} kernel, after the patch's Metal source "
+        f"on mpskit's {backend} backend."
+    )
+
+
+def _has_errors(bench: Bench) -> bool:
+    return any(item.errors for item in bench.report.measurements)
+
+
+def _outcomes_table(result: SuiteResult) -> str:
+    rows = [
+        (dtype, outcomes.passed, outcomes.failed, outcomes.skipped, result.samples.get(dtype, ""))
+        for dtype, outcomes in result.tests.items()
+    ]
+    return markdown_table(("Dtype", "Passed", "Failed", "Skipped", "Samples compared"), rows)
+
+
+def unwrapped(text: str) -> str:
+    """``text`` with each paragraph on one line, since GitHub keeps the line breaks of a body."""
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        lines = paragraph.split("\n")
+        own = any(_OWN_LINE.match(line) for line in lines)
+        paragraphs.append(paragraph if own else " ".join(line.strip() for line in lines))
+    return "\n\n".join(paragraphs)
+
+
+def byte_size(count: int) -> str:
+    """``128 B``, ``2.5 KiB``, ``1024 MiB``."""
+    if count < 1024:
+        return f"{count} B"
+    unit, divisor = ("KiB", 2**10) if count < 2**20 else ("MiB", 2**20)
+    size = count / divisor
+    return f"{size:.4g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+
+
+def _ulp(value: float) -> str:
+    return f"{value:.2f}" if isfinite(value) else "infinite"
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
