@@ -16,7 +16,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from test_faults import CrashTestCase
+from faults import CrashTestCase
 
 STEP = 4 * 1024
 COUNTS: dict[str, int] = {}

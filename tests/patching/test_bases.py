@@ -18,7 +18,7 @@ from layouts import (
     SOFTMAX_KERNELS,
 )
 
-from mpskit.patching import default_patch_set_directory
+from mpskit.patching import default_patch_set_directory, load_patch_set
 
 KERNEL = f"{KERNELS}/LogSoftmax.metal"
 DEFINITION = re.compile(r"^TORCH_IMPL_FUNC\((\w+)\)", re.MULTILINE)
@@ -124,11 +124,41 @@ class SkeletonTest(BaseTestCase):
 
 
 class DebianTest(BaseTestCase):
+    """A real, older tree."""
+
     def test_it_is_refused_for_its_age_and_fits_when_told_to(self) -> None:
         shutil.rmtree(self.root)
         unpack_debian_pytorch(self.root)
         run_git(self.root, "init", "--quiet", "--initial-branch=main")
         run_git(self.root, "add", "--all", "--force")
         run_git(self.root, "commit", "--quiet", "-m", "PyTorch 2.6.0 as in Debian trixie")
+        self.assertExpectedInline(
+            str(self.mpskit("apply", self.root)),
+            """\
+error: This base is too old for patch log_softmax: no c10/metal/utils.h: the tree predates the c10/metal headers, which the kernels are written against.
+  next: Check out PyTorch 2.9 or newer, or go on regardless with --allow-old-base.
+exit code 1
+""",
+        )
+        self.assertIn("PyTorch 2.6.0a0, has no c10/metal", self.run_here("status")[1])
         self.refused("Debian's PyTorch 2.6.0")
+
+        original = (self.root / ACTIVATION).read_text()
         self.fits("Debian's PyTorch 2.6.0, with --allow-old-base", "--allow-old-base")
+        self.run_here("apply", "--allow-old-base")
+        patched = (self.root / ACTIVATION).read_text()
+        self.assertEqual(patched, original.replace(definition_in(original), ""))
+        (patch,) = load_patch_set().patches
+        changed = self.git("diff", "--name-only", "HEAD~1", "HEAD").splitlines()
+        self.assertEqual(sorted(changed), sorted([ACTIVATION, *(f.path for f in patch.files)]))
+
+
+def definition_in(text: str) -> str:
+    """The definition as clang-format lays it out: up to the first brace at a line's start."""
+    start = text.index("TORCH_IMPL_FUNC(log_softmax_mps_out)")
+    end = text.index("\n}\n", start) + len("\n}\n")
+    definition = text[start:end]
+    assert text.count(definition) == 1
+    assert definition.count("{") == definition.count("}")
+    assert text[end] == "\n"
+    return definition + "\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 from checkouts import ACTIVATION, TREE, Snapshot, make_checkout, run_git, write_files
-from test_update import BRANCH, HOST, KERNEL, TEST, SeriesTestCase
+from series_case import BRANCH, HOST, KERNEL, TEST, SeriesTestCase
 
 from mpskit.checkout.lock import exclusive
 

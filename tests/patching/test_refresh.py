@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from checkouts import ACTIVATION, Outcome, Snapshot, write_files
-from test_update import BRANCH, HOST, KERNEL, TEST, SeriesTestCase
+from series_case import BRANCH, HOST, KERNEL, TEST, SeriesTestCase
 
 
 class RefreshTestCase(SeriesTestCase):
@@ -80,7 +80,7 @@ exit code 0
 
     def test_dry_run(self) -> None:
         write_files(self.root, {TEST: "better = 1\n"})
-        before = Snapshot.take(self.root)
+        before, objects = Snapshot.take(self.root), self.git("count-objects")
         self.assertExpectedInline(
             str(self.refresh("--dry-run")),
             """\
@@ -91,6 +91,7 @@ exit code 0
         )
         self.assertEqual(Snapshot.take(self.root), before)
         self.assertEqual(self.in_set(TEST), "one = 1\n")
+        self.assertEqual(self.git("count-objects"), objects)
 
     def test_a_series_applied_in_part(self) -> None:
         self.update("--up-to", "square")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mpskit.checkout.checkout import Checkout
+from mpskit.checkout.checkout import Checkout, Head
 from mpskit.cli.options import (
     allow_old_base_option,
     checkout_argument,
@@ -61,10 +61,11 @@ def command(
     that one. Commits of yours on top are kept. Where they conflict, git stops in a rebase; resolve
     it, then --continue, or --abort.
     """
+    if go_on and abort:
+        raise click.UsageError("Give --continue or --abort, not both.")
     opened = Checkout.open(checkout)
     if go_on or abort:
-        head = resume(opened, abort=abort)
-        show(f"{'given up' if abort else 'updated'}; now on {head.name}", "green")
+        _report_resumed(resume(opened, abort=abort), abort, as_json)
         return
     loaded = selected(patch_set, patches, up_to)
     if updating:
@@ -88,6 +89,13 @@ def command(
     _show_changes(applied.plan)
     if not dry_run:
         show(f"  undo with: mpskit revert {opened.root}", "dim")
+
+
+def _report_resumed(head: Head, aborted: bool, as_json: bool) -> None:
+    if as_json:
+        show_json({"aborted": aborted, "branch": head.branch, "commit": head.commit})
+    else:
+        show(f"{'given up' if aborted else 'updated'}; now on {head.name}", "green")
 
 
 def _report_update(updated: Updated, checkout: Checkout, dry_run: bool, as_json: bool) -> None:

@@ -55,7 +55,8 @@ def refresh(checkout: Checkout, patch_set: PatchSet, *, dry_run: bool = False) -
     if dry_run:
         checkout.refuse_unfinished_command()
         job, applied = _examine(checkout, patch_set)
-        survey = _Survey(checkout, job.record, applied)
+        with checkout.git.scratch() as scratch:
+            survey = _Survey(checkout.through(scratch), job.record, applied)
         return _refreshed(job.head, survey, patch_set, not survey.taken)
     with Transaction.begin(checkout, "refresh") as transaction:
         checkout.refuse_unfinished_command()
