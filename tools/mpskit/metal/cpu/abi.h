@@ -160,6 +160,7 @@ struct Report {
   unsigned active; // threads that met,
   unsigned expected; // and that should have
   bool simdgroup; // they are lanes of a simdgroup
+  bool in_one_call; // the others are inside the same call of the kernel's
   Absent absent[max_absent];
   unsigned absent_count;
 };

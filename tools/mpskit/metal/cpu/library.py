@@ -39,7 +39,7 @@ from mpskit.metal.host_compiler import (
     machine_flags,
 )
 from mpskit.metal.launching import BufferParameter, Dispatch, Kernel, Library
-from mpskit.metal.sanitizer.reading import Uint3, read_report
+from mpskit.metal.sanitizer.reading import Uint3, is_meant, read_report
 from mpskit.metal.sanitizer.reports import Report, SanitizerError
 from mpskit.metal.sanitizer.symbols import Symbols
 
@@ -76,6 +76,8 @@ _EVERY_ACCESS = (
 _PLAIN_CODE = (
     "-fno-store-merging",
     "-fno-thread-jumps",
+    "-fno-crossjumping",
+    "-finline-small-functions",
     "-fno-tree-loop-distribute-patterns",
 )
 
@@ -154,7 +156,7 @@ class SanitizedKernel(CpuKernel):
         record.buffer_count = len(buffers)
         outcome = Outcome()
         _runtime().mpskit_dispatch(ctypes.byref(record), ctypes.byref(outcome))
-        reports = [self._read(outcome.reports[i], outcome) for i in range(outcome.report_count)]
+        reports = list(self._reports(outcome))
         ended_early = outcome.failure in (Failure.FAULT, Failure.TIMEOUT)
         fault = self._placed_message(outcome) if ended_early else None
         if reports:
@@ -175,9 +177,12 @@ class SanitizedKernel(CpuKernel):
             name=(parameter.name if parameter else f"argument {index}").encode(),
         )
 
-    def _read(self, raw: Any, outcome: Outcome) -> Report:
+    def _reports(self, outcome: Outcome) -> Iterator[Report]:
         # A call's address is that behind it: one byte less is in the call.
-        return read_report(raw, self.name, lambda pc: self._symbols.line_of(pc - 1 - outcome.image))
+        base = outcome.image + 1 if outcome.image else 0
+        for raw in outcome.reports[: outcome.report_count]:
+            if not is_meant(raw, lambda pc: self._symbols.lines_of(pc - base)):
+                yield read_report(raw, self.name, lambda pc: self._symbols.line_of(pc - base))
 
     def _placed_message(self, outcome: Outcome) -> str:
         message: str = outcome.message.decode()

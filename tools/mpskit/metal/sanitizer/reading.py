@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mpskit.metal.sanitizer.reports import Absence, Access, Check, Line, Position, Report
+from mpskit.metal.sanitizer.symbols import is_pytorchs
 
 
 class Uint3(ctypes.Structure):
@@ -54,6 +55,7 @@ class RawReport(ctypes.Structure):
         ("active", ctypes.c_uint),
         ("expected", ctypes.c_uint),
         ("simdgroup", ctypes.c_bool),
+        ("in_one_call", ctypes.c_bool),
         ("absent", _Absent * _MAX_ABSENT),
         ("absent_count", ctypes.c_uint),
     )
@@ -71,6 +73,19 @@ _ABSENCES = (
 )
 
 LineOf = Callable[[int], Line]
+
+
+def is_meant(raw: Any, lines_of: Callable[[int], Sequence[Line]]) -> bool:
+    """Whether a report is of one of PyTorch's reductions, which diverge by design.
+
+    ``c10::metal::threadgroup_sum`` and its like let the first lanes combine what the simdgroups
+    have left, and the others pass by, inside one call that all of them make.
+    """
+    return (
+        _CHECKS[raw.check] is Check.SIMD_DIVERGENCE
+        and raw.in_one_call
+        and any(is_pytorchs(line.file) for line in lines_of(raw.access.pc)[:1])
+    )
 
 
 def read_report(raw: Any, kernel: str, line_of: LineOf) -> Report:

@@ -11,6 +11,12 @@ from typing import Any
 from mpskit.metal.sanitizer.reports import Line
 
 IsOurs = Callable[[str], bool]
+_UNKNOWN = Line("?", 0)
+
+
+def is_pytorchs(file: str) -> bool:
+    """Whether a file is one of PyTorch's Metal headers."""
+    return "c10/metal/" in file
 
 
 class Symbols:
@@ -25,13 +31,21 @@ class Symbols:
     def __init__(self, library: Path, is_ours: IsOurs) -> None:
         self._library = library
         self._is_ours = is_ours
-        self._known: dict[int, Line] = {}
+        self._known: dict[int, tuple[Line, ...]] = {}
 
     def line_of(self, offset: int) -> Line:
-        """The user's line of the instruction at an offset from where the library is loaded."""
+        """The user's line of the instruction at an offset from where the library is loaded.
+
+        Within an inlined function of PyTorch's headers, that is the line that called it.
+        """
+        lines = self.lines_of(offset)
+        return next((line for line in lines if not is_pytorchs(line.file)), (*lines, _UNKNOWN)[0])
+
+    def lines_of(self, offset: int) -> tuple[Line, ...]:
+        """The line and those that it was inlined into, inside out, without the toolkit's."""
         if offset not in self._known:
-            lines = [line for line in self._frames(offset) if not self._is_ours(line.file)]
-            self._known[offset] = lines[0] if lines else Line("?", 0)
+            lines = (line for line in self._frames(offset) if not self._is_ours(line.file))
+            self._known[offset] = tuple(lines)
         return self._known[offset]
 
     def _frames(self, offset: int) -> Iterator[Line]:

@@ -162,6 +162,8 @@ class Sanitizer {
 
     void add_absent(unsigned thread) {
       const Fiber& fiber = fibers[thread];
+      in_one_call = in_one_call && fiber.state != State::finished && present != ~0u &&
+          fiber.site.position.kernel == fibers[present].site.position.kernel;
       auto place = Absent::Place::at_simd_operation;
       const void* pc = fiber.site.address;
       if (fiber.state == State::at_barrier) place = Absent::Place::at_barrier;
@@ -183,6 +185,7 @@ class Sanitizer {
     unsigned begin, end;
     unsigned present = ~0u; // the first thread that met
     unsigned active = 0;
+    bool in_one_call = true; // as far as those are who came before an absent one
     Absent absent[max_absent] = {};
     unsigned absent_count = 0;
   };
@@ -385,6 +388,7 @@ class Sanitizer {
     made->active = meeting.active;
     made->expected = meeting.end - meeting.begin;
     made->simdgroup = fiber.state != State::at_barrier;
+    made->in_one_call = meeting.in_one_call;
     std::copy_n(meeting.absent, max_absent, made->absent);
     made->absent_count = meeting.absent_count;
   }
