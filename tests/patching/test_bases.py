@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (expected output stands as it is printed)
 """Every base with every operation: what comes of it is printed as a table at the end of the run."""
 
 from __future__ import annotations

@@ -26,10 +26,14 @@ class FailureTest(FaultTestCase):
     """Each step in turn is interrupted or meets a full disk: all is as before at once."""
 
     def faults(self, names: list[str]) -> Iterator[tuple[int, Fault, bool]]:
-        """Every step with a way to break it; once the first file is written, with all four."""
+        """From the first file written on, every step with each way to break it.
+
+        Of the steps before, which only store objects, some; ``CrashTest`` goes through all.
+        """
         for at, name in enumerate(names):
             if at < names.index("journal") and name != "patch set":
-                yield (at, full_disk, True) if at % 2 else (at, interrupt, False)
+                if at % 3 == 0:
+                    yield (at, full_disk, True) if at % 2 else (at, interrupt, False)
             else:
                 yield from itertools.product([at], [interrupt, full_disk], [False, True])
 
@@ -58,7 +62,7 @@ class FailureTest(FaultTestCase):
         operation()
         self.assertEqual(self.state(), after)
         self.report_faults(f"{name} interrupted, or on a full disk", count)
-        self.assertGreater(count, 30)
+        self.assertGreater(count, 15)
 
     def test_apply(self) -> None:
         self.walk("apply")
