@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -14,7 +14,7 @@ from mpskit.pullrequest import memory
 from mpskit.pullrequest.applied import PatchCommit
 from mpskit.pullrequest.checks import Material
 from mpskit.pullrequest.checks.branches import function_of, upstream_test_files
-from mpskit.pullrequest.evidence import Bench, Source
+from mpskit.pullrequest.evidence import Bench, Source, TestReport
 from mpskit.pullrequest.footnotes import Footnotes
 from mpskit.pullrequest.upstream_tests import UpstreamRun
 from mpskit.verify.benchmarks.report import accuracy_table, pull_request_table, summary
@@ -76,25 +76,29 @@ class _Text:
             *self._accuracy(),
             "## Test plan",
             *self._test_plan(),
-            "## Known limits",
-            _bullets([*self._limits(), *declared.limits]),
-            *(("## Follow-ups", _bullets(declared.follow_ups)) if declared.follow_ups else ()),
+            *_section("Known limits", [*self._limits(), *declared.limits]),
+            *_section("Follow-ups", declared.follow_ups),
             f"Labels: {', '.join(f'`{label}`' for label in self.material.declarations.labels)}",
             self.notes.render(),
         ]
         return "\n\n".join(section for section in sections if section) + "\n"
 
     @property
+    def _report(self) -> TestReport | None:
+        """The test report, where this patch's op is what the suite tests."""
+        return self.material.report if function_of(self.item) else None
+
+    @property
     def _result(self) -> SuiteResult | None:
-        return self.material.report.result if self.material.report else None
+        return self._report.result if self._report else None
 
     @property
     def _benches(self) -> tuple[Bench, ...]:
-        """Those that measured this patch's op: the suite's and the benchmark's are the same."""
+        """The benchmarks, where this patch's op is what they measure."""
         return self.material.benches if function_of(self.item) else ()
 
     def _report_mark(self) -> str:
-        report = self.material.report
+        report = self._report
         return self.notes.mark(f"{report.source}: `mpskit test --json`.") if report else ""
 
     def _bench_mark(self, bench: Bench) -> str:
@@ -128,20 +132,24 @@ class _Text:
         yield markdown_table(head, rows, left=(0, 1))
 
     def _coverage(self) -> Iterator[str]:
-        result = self._result
-        if result is None:
+        result, function = self._result, function_of(self.item)
+        if result is None or function is None:
             return
+        from opinfo.definitions import DEFINITIONS
         from opinfo.layouts import LAYOUTS
 
-        yield f"## Dtypes and layouts{self._report_mark()}"
-        samples = (f"{dtype} ({count} samples)" for dtype, count in result.samples.items())
+        definition = next(item for item in DEFINITIONS if item.function == function)
+        dtypes = [f"{dtype} ({count} samples)" for dtype, count in result.samples.items()]
         widths = sorted({split_host_name(name)[2] for name in result.launches})
-        names = (layout.__name__.replace("_", " ") for layout in LAYOUTS)
+        layouts = [layout.__name__.replace("_", " ") for layout in LAYOUTS]
+        groups = [op.variant_test_name.replace("_", " ") for op in definition.ours]
+        yield f"## Dtypes and layouts{self._report_mark()}"
         yield _bullets(
             [
-                f"dtypes: {', '.join(samples)}; accumulation in float32",
+                f"dtypes: {', '.join(dtypes)}",
                 f"index widths: {', '.join(widths)}",
-                f"layouts of input and `out`: {', '.join(names)}, expanded",
+                f"layouts of `out`: {', '.join(layouts)}",
+                f"samples besides PyTorch's own: {', '.join(groups)}",
             ]
         )
 
@@ -213,7 +221,7 @@ class _Text:
     def _test_plan(self) -> Iterator[str]:
         tests = upstream_test_files(self.item)
         commands = [f"python {path}" for path in tests]
-        if self.material.report:
+        if self._report:
             commands.append("mpskit test --patch-set .")
         yield "```\n" + "\n".join(commands or ["# no test is added"]) + "\n```"
         if self.upstream is not None:
@@ -247,9 +255,12 @@ class _Text:
         )
 
     def _limits(self) -> Iterator[str]:
-        backends = [result.backend for result in (self._result, self.upstream) if result]
+        if function_of(self.item) is None:
+            return
+        backends = sorted({run.backend for run in (self._result, self.upstream) if run})
         if "mps" not in backends:
-            yield "Not run on an Apple GPU: the tests above ran the Metal source on the CPU."
+            where = f"mpskit's {' and '.join(backends)} backend" if backends else "nothing yet"
+            yield f"Not run on an Apple GPU: the Metal source ran on {where}."
         if not any(bench.report.backend == "mps" for bench in self._benches):
             yield "No latency from an Apple GPU."
 
@@ -296,6 +307,10 @@ def byte_size(count: int) -> str:
 
 def _ulp(value: float) -> str:
     return f"{value:.2f}" if isfinite(value) else "infinite"
+
+
+def _section(title: str, items: Sequence[str]) -> list[str]:
+    return [f"## {title}", _bullets(items)] if items else []
 
 
 def _bullets(items: Iterable[str]) -> str:

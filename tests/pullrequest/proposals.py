@@ -1,0 +1,218 @@
+"""A small series that is fit for a pull request, and runs to go with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from checkouts import ACTIVATION, OPERATIONS, TREE, CheckoutTestCase, make_checkout, write_files
+
+from mpskit.checkout import Checkout
+from mpskit.patching import default_patch_set_directory, load_patch_set
+from mpskit.pullrequest.applied import AppliedSeries, PatchCommit
+from mpskit.pullrequest.checks import Material
+from mpskit.pullrequest.declarations import load_declarations
+from mpskit.pullrequest.evidence import load_bench, load_test_report
+from mpskit.verify.accuracy import Errors
+from mpskit.verify.benchmarks.run import Measurement, Report
+from mpskit.verify.benchmarks.timing import Timing
+from mpskit.verify.benchmarks.workloads import Workload
+from mpskit.verify.suite import Outcomes, SuiteResult, WorstError
+
+KERNELS = "aten/src/ATen/native/mps/kernels"
+METAL = f"{KERNELS}/LogSoftmax.metal"
+HOST = f"{OPERATIONS}/LogSoftmax.mm"
+PLAN = f"{OPERATIONS}/LogSoftmaxPlan.h"
+UPSTREAM_TEST = "test/test_mps_log_softmax.py"
+
+
+def log_softmax(text: str) -> str:
+    """A text about the op ``square`` of the other tests, about log_softmax."""
+    return text.replace("square", "log_softmax").replace("Square", "LogSoftmax")
+
+
+BASE = {path: log_softmax(text) for path, text in TREE.items()}
+
+SERIES = f"""\
+    format = 1
+    name = "small"
+
+    [[patch]]
+    name = "forward"
+    title = "[MPS] Move log_softmax to Metal"
+    why = '''
+    It compiled a graph for
+    each shape.
+
+    Fixes #1
+    '''
+    files = ["{KERNELS}/LogSoftmax.h", "{METAL}", "{HOST}", "{PLAN}", "{UPSTREAM_TEST}"]
+
+    [[patch.kernel]]
+    name = "log_softmax_row"
+    when = "a row fits into registers"
+
+    [[patch.kernel]]
+    name = "log_softmax"
+    when = "else"
+
+    [[patch.expects]]
+    function = "_log_softmax.out"
+    dispatch = {{ MPS = "log_softmax_mps_out" }}
+
+    [[patch.edit]]
+    kind = "remove_definition"
+    path = "{ACTIVATION}"
+    head = "TORCH_IMPL_FUNC(log_softmax_mps_out)"
+    replaced_by = "{HOST}"
+    """
+
+REMOVED_INCLUDE = f"""
+    [[patch.edit]]
+    kind = "remove_include"
+    path = "{ACTIVATION}"
+    header = "ATen/ops/_log_softmax_native.h"
+    uses = ['TORCH_IMPL_FUNC\\(log_softmax_mps_out\\)']
+    """
+
+SECOND_PATCH = """
+    [[patch]]
+    name = "notes"
+    title = "[MPS] Say that log_softmax is on Metal"
+    why = "For readers."
+    files = ["docs/log_softmax.md"]
+    """
+
+UPSTREAM_TESTS = """\
+    # Owner(s): ["module: mps"]
+    import unittest
+
+    import torch
+
+
+    class TestLogSoftmax(unittest.TestCase):
+        def test_each_kernel(self):
+            for dtype in (torch.float32, torch.float16, torch.bfloat16):
+                for shape, dim in (((4, 100), -1), ((1, 20000), -1), ((9, 5), 0)):
+                    x = torch.randn(shape).to(dtype)
+                    out = torch.log_softmax(x, dim)
+                    sums = out.float().exp().sum(dim)
+                    self.assertTrue(((sums - 1).abs() < 0.1).all())
+    """
+
+DECLARATIONS = """\
+    format = 1
+    labels = ["module: mps"]
+
+    [[patch]]
+    name = "forward"
+    limits = ["No float64."]
+    follow_ups = ["The backward."]
+
+    [[patch.uncovered]]
+    kernel = "*_u64"
+    why = "it takes gigabytes"
+    """
+
+
+def patch_set_files() -> dict[str, str]:
+    """The patch set, with the kernels and the plan of mpskit's own."""
+    own = default_patch_set_directory()
+    return {
+        "series.toml": SERIES + REMOVED_INCLUDE,
+        "pullrequest.toml": DECLARATIONS,
+        **{path: (own / path).read_text() for path in (f"{KERNELS}/LogSoftmax.h", METAL, PLAN)},
+        HOST: (own / HOST).read_text(),
+        UPSTREAM_TEST: UPSTREAM_TESTS,
+    }
+
+
+def suite_result(**changes: Any) -> SuiteResult:
+    fields: dict[str, Any] = {
+        "backend": "cpu",
+        "expression": None,
+        "seconds": 1.0,
+        "tests": {"float32": Outcomes(3, 0, 0), "none": Outcomes(1, 0, 0)},
+        "samples": {"float32": 20},
+        "launches": {"log_softmax_row_float_u32": 12, "log_softmax_float_u64": 8},
+        "kernels": ("log_softmax", "log_softmax_row"),
+        "worst": {"float32": WorstError(1.25, "float32[2, 3], dim=1")},
+        "failures": (),
+        "closing_line": "4 passed",
+    }
+    return SuiteResult(**{**fields, **changes})
+
+
+def bench_report(before: float = 30.0, after: float = 10.0, backend: str = "mps") -> Report:
+    def timing(median: float) -> Timing:
+        return Timing(median, 0.95 * median, 1.05 * median, 15)
+
+    measurements = tuple(
+        Measurement(
+            Workload(shape, -1, "float32", model=model),
+            {"kernels": timing(after), "torch": timing(before), "copy": timing(0.9 * after)},
+            {"reference": "not here"},
+            {"kernels": Errors(1.0, 0.25), "torch": Errors(2.0, 0.25)},
+        )
+        for shape, model in (((64, 1000), "ViT-base"), ((1, 151936), None))
+    )
+    return Report("Apple M1 Pro GPU", backend, "2.13.0", "2026-12-01", "mpskit bench", measurements)
+
+
+class ProposalTestCase(CheckoutTestCase):
+    """A test with the small series, applied once ``make_applied`` is called."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.root = self.directory / "base"
+        self.patch_set = self.directory / "small"
+        self.files = patch_set_files()
+        make_checkout(self.root, BASE)
+
+    def make_applied(self, **changes: str) -> AppliedSeries:
+        """Apply the series, with ``changes`` to `files` by path, as keywords ``**{path: text}``."""
+        self.files.update(changes)
+        write_files(self.patch_set, self.files)
+        applied = self.apply()
+        self.assertEqual(applied.exit_code, 0, applied.output)
+        return self.series()
+
+    def series(self) -> AppliedSeries:
+        return AppliedSeries.find(Checkout.open(self.root), load_patch_set(self.patch_set))
+
+    def only_commit(self, **changes: str) -> PatchCommit:
+        (commit,) = self.make_applied(**changes).commits
+        return commit
+
+    def material(
+        self,
+        series: AppliedSeries,
+        result: SuiteResult | None = None,
+        *benches: Report,
+    ) -> Material:
+        return Material(
+            series,
+            load_declarations(series.patch_set),
+            load_test_report(self.write_json("report.json", result.to_json())) if result else None,
+            tuple(
+                load_bench(self.write_json(f"bench{i}.json", bench.to_json()))
+                for i, bench in enumerate(benches)
+            ),
+        )
+
+    def write_json(self, name: str, data: Mapping[str, Any]) -> Path:
+        path = self.directory / name
+        path.write_text(json.dumps(data))
+        return path
+
+    def assert_passes(self, check: Any, *why: str) -> None:
+        self.assertEqual(check.outcome.value, "pass", check.why)
+        for text in why:
+            self.assertIn(text, check.why)
+
+    def assert_fails(self, check: Any, *why: str) -> None:
+        self.assertEqual(check.outcome.value, "fail", check.why)
+        for text in why:
+            self.assertIn(text, check.why)
