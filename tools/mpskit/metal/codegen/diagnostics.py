@@ -13,7 +13,8 @@ from mpskit.metal.host_compiler import Compiler
 
 _MESSAGE = re.compile(
     r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:(?P<column>\d+):)? (?:"
-    r"(?:fatal )?(?P<severity>error|warning|note): (?P<message>.*)|(?P<context> +required .*))$",
+    r"(?:fatal )?(?P<severity>error|warning|note): (?P<message>.*)"
+    r"|(?P<context> +(?:required|in 'constexpr') .*))$",
     re.MULTILINE,
 )
 # Says nothing that the error before it has not said.
@@ -46,7 +47,8 @@ def read_messages(output: str) -> list[Message]:
     for match in _MESSAGE.finditer(output):
         where = Location(match["file"], int(match["line"]), int(match["column"] or 1))
         if match["context"]:
-            context.append(where)
+            is_innermost = "constexpr" in match["context"]
+            context.insert(0 if is_innermost else len(context), where)
         elif match["severity"] == "error":
             messages.append(Message(Diagnostic(where, "error", match["message"]), context))
             context = []
@@ -171,6 +173,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r" \{aka '[^']*'\}"), ""),
     (re.compile(r"'using (\w+) = [^']*'"), r"'\1'"),
     (re.compile(r"(?:::)?\bmpskit(?:_program)?::(?:types::|core::)?"), ""),
+    (re.compile(r"\bsmall_float<(?:types::)?binary16>"), "half"),
+    (re.compile(r"\bsmall_float<(?:types::)?brain16>"), "bfloat"),
     (
         re.compile(r"(?<![\w:])(?:::)?metal::(?=(?:vec|packed_vec|matrix|_atomic|half|bfloat)\b)"),
         "",

@@ -46,6 +46,7 @@ BUILTINS = frozenset(
 MAX_THREADS_PER_THREADGROUP = 1024
 MAX_BUFFERS = 31
 _ALIAS_DEPTH = 8
+_NAME_DEPTH = 8
 _HOST_NAME = re.compile(r"[^\\\"\x00-\x1f]+")
 
 
@@ -228,6 +229,7 @@ class Names:
         self.program = program
         self._template_arguments = template_arguments
         self._values: dict[str, int | None] = {}
+        self._depth = 0  # of names that stand for other names
 
     def evaluate(self, texts: Sequence[str]) -> int | None:
         """The value of a constant expression, None where it has none."""
@@ -249,8 +251,12 @@ class Names:
 
     def _value(self, name: str) -> int | None:
         if name not in self._values:
+            if self._depth > _NAME_DEPTH:
+                return None
             self._values[name] = None  # as long as it is being found: it may name itself
+            self._depth += 1
             self._values[name] = self._value_of(name)
+            self._depth -= 1
         return self._values[name]
 
     def _value_of(self, name: str) -> int | None:

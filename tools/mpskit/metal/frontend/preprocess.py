@@ -40,7 +40,8 @@ def preprocess(text: str, compiler: Compiler, *, metal_version: int) -> Source:
                 ]
             )
         except CompilerFailedError as error:
-            raise CompileError(read_diagnostics(error.output) or [_unplaced(error)]) from None
+            found = [_about_includes(d) for d in read_diagnostics(error.output)]
+            raise CompileError(found or [_unplaced(error)]) from None
     return Source(output)
 
 
@@ -61,6 +62,21 @@ def read_diagnostics(output: str) -> list[Diagnostic]:
         )
         for match in _DIAGNOSTIC.finditer(output)
     ]
+
+
+_NOT_FOUND = re.compile(
+    r"no include path in which to search for (?P<a>.*)|(?P<b>.*): No such file or directory"
+    r"|'(?P<c>.*)' file not found"
+)
+
+
+def _about_includes(diagnostic: Diagnostic) -> Diagnostic:
+    """One wording for what every compiler says in its own."""
+    if match := _NOT_FOUND.fullmatch(diagnostic.message):
+        name = match["a"] or match["b"] or match["c"]
+        message = f"no include folder has '{name}'"
+        return Diagnostic(diagnostic.location, diagnostic.severity, message)
+    return diagnostic
 
 
 def _unplaced(error: CompilerFailedError) -> Diagnostic:

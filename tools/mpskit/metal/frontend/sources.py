@@ -25,7 +25,7 @@ class SourceLines:
     def _lines(self) -> dict[tuple[str, int], str]:
         lines: dict[tuple[str, int], str] = {}
         file, number = "", 1
-        for line in self._embedded.split("\n"):
+        for line in self._embedded.removesuffix("\n").split("\n"):
             if mark := _LINE.fullmatch(line):
                 number, file = int(mark[1]), re.sub(r"\\(.)", r"\1", mark[2])
             else:
@@ -73,7 +73,7 @@ def _aligned(changed: str, original: str, offset: int) -> int:
     gone = {i for code in opcodes if code[0] in ("delete", "replace") for i in range(*code[1:3])}
     names = [i for i in gone if before[i].kind == "identifier" and i <= begin <= _end(before, i)]
     place = max(names, default=begin)
-    return before[place].start if place < len(before) else len(original.rstrip())
+    return before[min(place, len(before) - 1)].start
 
 
 def _end(tokens: Sequence[Token], name: int) -> int:

@@ -379,6 +379,7 @@ class Program:
         first = self.declared_name(statement)
         if first is None or first == statement.begin:
             return
+        common = self.attributes(Run(statement.begin, first))
         for item in self.split(Run(first, statement.end)):
             name = self.declared_name(item)
             if name is None:
@@ -392,7 +393,7 @@ class Program:
                     whole=whole,
                     specifiers=Run(statement.begin, first),
                     initializer=Run(assign + 1, item.end) if assign < item.end else None,
-                    attributes=tuple(self.attributes(Run(statement.begin, item.end))),
+                    attributes=(*common, *self.attributes(item)),
                     is_template=is_template,
                 )
             )

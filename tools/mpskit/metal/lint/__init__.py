@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from mpskit.metal.errors import CompileError, Diagnostic, Location
 from mpskit.metal.frontend.kernels import read_kernels
@@ -33,6 +34,7 @@ _CHECKS: tuple[Check, ...] = (
     numerics.index_overflow,
     barriers.missing_barriers,
 )
+_MAX_FINDINGS = 200  # of one check: nobody reads more
 _ALLOW = re.compile(r"//.*?\bmpskit:\s*allow\(([\w\s,-]*)\)")
 
 
@@ -48,7 +50,7 @@ def lint(
     """
     found: set[Diagnostic] = set()
     for check in _CHECKS:
-        for finding in check(program):
+        for finding in islice(check(program), _MAX_FINDINGS):
             where = lines.original(*program.source.place(program.tokens[finding.index].start))
             severity = RULES[finding.rule].severity
             if severity == "warning" and where.file.startswith(tuple(system_dirs)):

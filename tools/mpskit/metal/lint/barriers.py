@@ -25,8 +25,9 @@ def missing_barriers(program: Program) -> Iterator[Finding]:
 def _threadgroup_names(program: Program, body: Run) -> set[str]:
     """The `threadgroup` arrays and variables, not pointers, that a kernel declares."""
     names: set[str] = set()
+    end = body.begin
     for index in body:
-        if program.text(index) != "threadgroup":
+        if program.text(index) != "threadgroup" or index < end:
             continue
         end = end_of_expression(program, index, body.end)
         while program.text(end) == ",":

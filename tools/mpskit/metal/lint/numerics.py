@@ -11,6 +11,7 @@ from mpskit.metal.lint.statements import Statements, end_of_expression
 
 _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
 _ACCUMULATING = re.compile(r"simd_(?:sum|product|prefix_\w+)|atomic_fetch_add_explicit")
+_LONGEST_STATEMENT = 256  # tokens; what is longer was generated
 _NARROW = re.compile(r"u?(?:int|short|char)[234]?|unsigned|u?int(?:8|16|32)_t")
 _WIDE = re.compile(r"u?long|size_t|u?int64_t|ptrdiff_t")
 
@@ -37,11 +38,11 @@ def _mentions(program: Program, function: Function, text: str) -> bool:
 
 def _accumulates(program: Program, body: Run, index: int) -> bool:
     """Whether a value goes into a sum: `x += fast::f(y)`, `simd_sum(fast::f(y))`."""
-    at = index
-    while at > body.begin and program.text(at) not in (";", "{", "}"):
+    for at in range(index, max(body.begin, index - _LONGEST_STATEMENT), -1):
+        if program.text(at) in (";", "{", "}"):
+            return False
         if program.text(at) in _COMPOUND or _ACCUMULATING.fullmatch(program.text(at)):
             return True
-        at -= 1
     return False
 
 
