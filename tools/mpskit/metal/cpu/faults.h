@@ -97,13 +97,15 @@ class Handlers {
     ours.sa_sigaction = &handle;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     sigemptyset(&ours.sa_mask);
-    for (int i = 0; i < signal_count; ++i) sigaction(handled_signal(i), &ours, &previous_[i]);
+    for (int i = 0; i < signal_count; ++i)
+      sigaction(handled_signal(i), &ours, &previous_[i]);
   }
 
   void release() {
     std::lock_guard lock(mutex_);
     if (--users_ > 0) return;
-    for (int i = 0; i < signal_count; ++i) sigaction(handled_signal(i), &previous_[i], nullptr);
+    for (int i = 0; i < signal_count; ++i)
+      sigaction(handled_signal(i), &previous_[i], nullptr);
   }
 
  private:

@@ -484,7 +484,9 @@ bool Worker::interrupt(int signal, const siginfo_t& info, Context& context) {
     return is_timeout;
   }
   const char* stack = context.stack_pointer();
-  const auto any_stack = [&](auto test) { return std::any_of(stacks_.begin(), stacks_.end(), test); };
+  const auto any_stack = [&](auto test) {
+    return std::any_of(stacks_.begin(), stacks_.end(), test);
+  };
   if (is_timeout) {
     const char* switching = reinterpret_cast<const char*>(&mpskit_switch_stack);
     const bool in_kernel = launch_->timed_out && !critical_ &&
@@ -530,7 +532,8 @@ std::string explanation(int signal, int code, const char* address) {
       if (reinterpret_cast<std::uintptr_t>(address) < 64 * 1024) {
         std::snprintf(text, sizeof text, "a null pointer was dereferenced (address %p)", address);
       } else {
-        std::snprintf(text, sizeof text, "it accessed address %p, where there is no memory", address);
+        std::snprintf(
+            text, sizeof text, "it accessed address %p, where there is no memory", address);
       }
       return text;
   }

@@ -13,9 +13,9 @@
 #else
 #define MPSKIT_UNWATCHED no_sanitize("thread")
 #endif
-#define MPSKIT_HOOK                                              \
-  extern "C" __attribute__((                                     \
-      visibility("hidden"), noinline, used, cold, MPSKIT_UNWATCHED, no_sanitize("alignment")))
+#define MPSKIT_HOOK          \
+  extern "C" __attribute__(( \
+      visibility("hidden"), noinline, used, MPSKIT_UNWATCHED, no_sanitize("alignment")))
 
 namespace mpskit::hooks {
 
@@ -35,40 +35,40 @@ struct TypeMismatch {
 
 } // namespace mpskit::hooks
 
-#define MPSKIT_ACCESS(address, bytes, kind)                        \
-  ::mpskit::target::runtime->access(                               \
+#define MPSKIT_ACCESS(address, bytes, kind)                             \
+  ::mpskit::target::runtime->access(                                    \
       (const void*)(address), bytes, ::mpskit::hooks::AccessKind::kind, \
       __builtin_return_address(0))
 
 // Of an access that the compiler takes for aligned.
-#define MPSKIT_ALIGNED(address, bytes)                             \
-  if (reinterpret_cast<unsigned long>(address) % bytes)            \
-    ::mpskit::target::runtime->misaligned(address, bytes, __builtin_return_address(0))
+#define MPSKIT_ALIGNED(address, bytes)                  \
+  if (reinterpret_cast<unsigned long>(address) % bytes) \
+  ::mpskit::target::runtime->misaligned(address, bytes, __builtin_return_address(0))
 
 // ---- plain accesses ----
 
-#define MPSKIT_HOOKS(bytes)                                  \
-  MPSKIT_HOOK void __tsan_read##bytes(void* address) {       \
-    MPSKIT_ALIGNED(address, bytes);                          \
-    MPSKIT_ACCESS(address, bytes, read);                     \
-  }                                                          \
-  MPSKIT_HOOK void __tsan_write##bytes(void* address) {      \
-    MPSKIT_ALIGNED(address, bytes);                          \
-    MPSKIT_ACCESS(address, bytes, write);                    \
-  }                                                          \
-  MPSKIT_HOOK void __tsan_unaligned_read##bytes(void* address) {   \
-    MPSKIT_ACCESS(address, bytes, read);                     \
-  }                                                          \
-  MPSKIT_HOOK void __tsan_unaligned_write##bytes(void* address) {  \
-    MPSKIT_ACCESS(address, bytes, write);                    \
-  }                                                          \
-  MPSKIT_HOOK void __tsan_read_write##bytes(void* address) { \
-    MPSKIT_ACCESS(address, bytes, read);                     \
-    MPSKIT_ACCESS(address, bytes, write);                    \
-  }                                                          \
+#define MPSKIT_HOOKS(bytes)                                            \
+  MPSKIT_HOOK void __tsan_read##bytes(void* address) {                 \
+    MPSKIT_ALIGNED(address, bytes);                                    \
+    MPSKIT_ACCESS(address, bytes, read);                               \
+  }                                                                    \
+  MPSKIT_HOOK void __tsan_write##bytes(void* address) {                \
+    MPSKIT_ALIGNED(address, bytes);                                    \
+    MPSKIT_ACCESS(address, bytes, write);                              \
+  }                                                                    \
+  MPSKIT_HOOK void __tsan_unaligned_read##bytes(void* address) {       \
+    MPSKIT_ACCESS(address, bytes, read);                               \
+  }                                                                    \
+  MPSKIT_HOOK void __tsan_unaligned_write##bytes(void* address) {      \
+    MPSKIT_ACCESS(address, bytes, write);                              \
+  }                                                                    \
+  MPSKIT_HOOK void __tsan_read_write##bytes(void* address) {           \
+    MPSKIT_ACCESS(address, bytes, read);                               \
+    MPSKIT_ACCESS(address, bytes, write);                              \
+  }                                                                    \
   MPSKIT_HOOK void __tsan_unaligned_read_write##bytes(void* address) { \
-    MPSKIT_ACCESS(address, bytes, read);                     \
-    MPSKIT_ACCESS(address, bytes, write);                    \
+    MPSKIT_ACCESS(address, bytes, read);                               \
+    MPSKIT_ACCESS(address, bytes, write);                              \
   }
 MPSKIT_HOOKS(1)
 MPSKIT_HOOKS(2)
@@ -106,52 +106,52 @@ MPSKIT_HOOK void __tsan_vptr_read(void**) {}
 
 // ---- atomics; an order is an int, and the strongest one serves for all ----
 
-#define MPSKIT_HOOKS(bits, Word)                                                          \
-  MPSKIT_HOOK Word __tsan_atomic##bits##_load(const volatile Word* at, int) {             \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                         \
-    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                         \
-  }                                                                                       \
-  MPSKIT_HOOK void __tsan_atomic##bits##_store(volatile Word* at, Word value, int) {      \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                        \
-    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                        \
-  }                                                                                       \
-  MPSKIT_HOOK Word __tsan_atomic##bits##_exchange(volatile Word* at, Word value, int) {   \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                         \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                        \
-    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                              \
-  }                                                                                       \
-  MPSKIT_HOOK bool __tsan_atomic##bits##_compare_exchange_strong(                         \
-      volatile Word* at, Word* expected, Word desired, int, int) {                        \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                         \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                        \
-    return __atomic_compare_exchange_n(                                                   \
-        at, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
-  }                                                                                       \
-  MPSKIT_HOOK bool __tsan_atomic##bits##_compare_exchange_weak(                           \
-      volatile Word* at, Word* expected, Word desired, int, int) {                        \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                         \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                        \
-    return __atomic_compare_exchange_n(                                                   \
-        at, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
-  }                                                                                       \
-  MPSKIT_HOOK Word __tsan_atomic##bits##_compare_exchange_val(                            \
-      volatile Word* at, Word expected, Word desired, int, int) {                         \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                         \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                        \
-    __atomic_compare_exchange_n(                                                          \
-        at, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
-    return expected;                                                                      \
-  }                                                                                       \
-  MPSKIT_FETCH_HOOK(bits, Word, add)                                                      \
-  MPSKIT_FETCH_HOOK(bits, Word, sub)                                                      \
-  MPSKIT_FETCH_HOOK(bits, Word, and)                                                      \
-  MPSKIT_FETCH_HOOK(bits, Word, or)                                                       \
+#define MPSKIT_HOOKS(bits, Word)                                                        \
+  MPSKIT_HOOK Word __tsan_atomic##bits##_load(const volatile Word* at, int) {           \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                       \
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                       \
+  }                                                                                     \
+  MPSKIT_HOOK void __tsan_atomic##bits##_store(volatile Word* at, Word value, int) {    \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                      \
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                      \
+  }                                                                                     \
+  MPSKIT_HOOK Word __tsan_atomic##bits##_exchange(volatile Word* at, Word value, int) { \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                       \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                      \
+    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                            \
+  }                                                                                     \
+  MPSKIT_HOOK bool __tsan_atomic##bits##_compare_exchange_strong(                       \
+      volatile Word* at, Word* expected, Word desired, int, int) {                      \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                       \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                      \
+    return __atomic_compare_exchange_n(                                                 \
+        at, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
+  }                                                                                     \
+  MPSKIT_HOOK bool __tsan_atomic##bits##_compare_exchange_weak(                         \
+      volatile Word* at, Word* expected, Word desired, int, int) {                      \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                       \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                      \
+    return __atomic_compare_exchange_n(                                                 \
+        at, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
+  }                                                                                     \
+  MPSKIT_HOOK Word __tsan_atomic##bits##_compare_exchange_val(                          \
+      volatile Word* at, Word expected, Word desired, int, int) {                       \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                       \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                      \
+    __atomic_compare_exchange_n(                                                        \
+        at, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);             \
+    return expected;                                                                    \
+  }                                                                                     \
+  MPSKIT_FETCH_HOOK(bits, Word, add)                                                    \
+  MPSKIT_FETCH_HOOK(bits, Word, sub)                                                    \
+  MPSKIT_FETCH_HOOK(bits, Word, and)                                                    \
+  MPSKIT_FETCH_HOOK(bits, Word, or)                                                     \
   MPSKIT_FETCH_HOOK(bits, Word, xor)
-#define MPSKIT_FETCH_HOOK(bits, Word, name)                                               \
+#define MPSKIT_FETCH_HOOK(bits, Word, name)                                                 \
   MPSKIT_HOOK Word __tsan_atomic##bits##_fetch_##name(volatile Word* at, Word value, int) { \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                         \
-    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                        \
-    return __atomic_fetch_##name(at, value, __ATOMIC_SEQ_CST);                            \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_read);                                           \
+    MPSKIT_ACCESS(at, sizeof(Word), atomic_write);                                          \
+    return __atomic_fetch_##name(at, value, __ATOMIC_SEQ_CST);                              \
   }
 MPSKIT_HOOKS(32, unsigned)
 MPSKIT_HOOKS(64, unsigned long)

@@ -1,5 +1,5 @@
-// Where a sanitized kernel finds its buffers and `threadgroup` variables: each alone in the middle of
-// a wide range of addresses, so that what lies beside it belongs to nobody and an access there
+// Where a sanitized kernel finds its buffers and `threadgroup` variables: each alone in the middle
+// of a wide range of addresses, so that what lies beside it belongs to nobody and an access there
 // says by itself which variable was missed.
 #pragma once
 
@@ -34,7 +34,8 @@ struct Region {
   std::vector<Variable> variables;
   bool writable = false;
   Shadow shadow; // of memory that somebody may write
-  std::vector<unsigned char> written; // by byte: `threadgroup` memory that this threadgroup has written
+  std::vector<unsigned char>
+      written;       // by byte, in this threadgroup's memory
   unsigned site = 0; // of a `threadgroup` variable
 
   bool is_threadgroup() const { return variables.front().space == Space::threadgroup; }
@@ -63,12 +64,14 @@ class GuardedMemory {
     for (unsigned i = 0; i < dispatch.buffer_count; ++i) {
       largest = std::max<std::size_t>(largest, dispatch.sanitized[i].bytes);
     }
-    while ((std::size_t{1} << (shift_ - 2)) < largest) ++shift_;
+    while ((std::size_t{1} << (shift_ - 2)) < largest)
+      ++shift_;
     memory_ = LazyMemory(max_regions << shift_);
     regions_.reserve(max_regions);
     if (!memory_.begin()) return;
     addresses_.resize(dispatch.buffer_count + 1);
-    for (const auto& together : sharing(dispatch)) add_buffers(dispatch, together);
+    for (const auto& together : sharing(dispatch))
+      add_buffers(dispatch, together);
   }
 
   explicit operator bool() const { return memory_.begin() != nullptr; }
@@ -76,7 +79,8 @@ class GuardedMemory {
 
   // The region whose neighbourhood holds an address; null for what is no variable of a kernel's.
   Region* region_of(const void* address) {
-    const auto offset = static_cast<std::size_t>(static_cast<const char*>(address) - memory_.begin());
+    const auto offset =
+        static_cast<std::size_t>(static_cast<const char*>(address) - memory_.begin());
     const std::size_t index = offset >> shift_;
     return offset < memory_.size() && index < regions_.size() ? &regions_[index] : nullptr;
   }
@@ -116,7 +120,8 @@ class GuardedMemory {
       const auto first = std::min_element(
           region.variables.begin(), region.variables.end(),
           [](const Variable& a, const Variable& b) { return a.begin < b.begin; });
-      std::memcpy(first->original, region.begin, static_cast<std::size_t>(region.end - region.begin));
+      std::memcpy(
+          first->original, region.begin, static_cast<std::size_t>(region.end - region.begin));
     }
   }
 
@@ -127,8 +132,11 @@ class GuardedMemory {
   // Indices of buffers that overlap, directly or through others.
   static std::vector<std::vector<unsigned>> sharing(const Dispatch& dispatch) {
     std::vector<unsigned> order(dispatch.buffer_count);
-    for (unsigned i = 0; i < order.size(); ++i) order[i] = i;
-    const auto address = [&](unsigned i) { return static_cast<char*>(dispatch.sanitized[i].address); };
+    for (unsigned i = 0; i < order.size(); ++i)
+      order[i] = i;
+    const auto address = [&](unsigned i) {
+      return static_cast<char*>(dispatch.sanitized[i].address);
+    };
     std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
       return address(a) < address(b);
     });

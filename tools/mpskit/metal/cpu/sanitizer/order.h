@@ -67,7 +67,7 @@ class Order {
     const unsigned simdgroup = thread / simd_width;
     if (earlier.thread / simd_width != simdgroup) return false;
     return earlier.time < whole_[kind][simdgroup] ||
-        earlier.time < seen_[kind][simdgroup][thread % simd_width][earlier.thread % simd_width];
+           earlier.time < seen_[kind][simdgroup][thread % simd_width][earlier.thread % simd_width];
   }
 
   std::uint32_t last_barrier(Memory kind) const { return barrier_[kind]; }
@@ -110,8 +110,8 @@ class Order {
 class Releases {
  public:
   struct Interval {
-    std::uint32_t begin; // the threadgroup's start,
-    std::uint32_t end; // its last device barrier before the fence,
+    std::uint32_t begin;   // the threadgroup's start,
+    std::uint32_t end;     // its last device barrier before the fence,
     std::uint32_t own_end; // and the fence, for the thread that passed it
     std::uint16_t thread;
   };
@@ -144,8 +144,8 @@ class Releases {
   bool acquired(const Stamp& stamp) const {
     return std::any_of(acquired_.begin(), acquired_.end(), [&](const Interval& interval) {
       return stamp.time >= interval.begin &&
-          (stamp.time < interval.end ||
-           (stamp.thread == interval.thread && stamp.time < interval.own_end));
+             (stamp.time < interval.end ||
+              (stamp.thread == interval.thread && stamp.time < interval.own_end));
     });
   }
 

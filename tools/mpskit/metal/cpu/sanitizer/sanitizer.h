@@ -7,7 +7,6 @@
 #include "order.h"
 #include "shadow.h"
 
-#include <array>
 #include <cstdint>
 #include <set>
 #include <tuple>
@@ -94,8 +93,8 @@ class Sanitizer {
     Region* region = memory_.region_of(address);
     if (!region) return;
     const auto* at = static_cast<const char*>(address);
-    if (Report* report = report_memory(
-            Check::misaligned_access, *region, at, alignment, AccessKind::read, pc)) {
+    if (Report* report =
+            report_memory(Check::misaligned_access, *region, at, alignment, AccessKind::read, pc)) {
       report->alignment = alignment;
     }
   }
@@ -114,7 +113,8 @@ class Sanitizer {
     }
     Meeting meeting(fibers.data(), 0, count);
     for (unsigned i = 0; i < count; ++i) {
-      if (!same(fibers[i].site.position, met->site.position) || fibers[i].state == State::finished) {
+      if (!same(fibers[i].site.position, met->site.position) ||
+          fibers[i].state == State::finished) {
         meeting.add_absent(i);
       } else {
         meeting.add_present(i);
@@ -127,7 +127,11 @@ class Sanitizer {
   // Lanes of `active` met at a simdgroup operation or barrier; the simdgroup's threads are
   // [first, end).
   void simdgroup_operation(
-      const std::vector<Fiber>& fibers, unsigned first, unsigned end, unsigned active, bool barrier) {
+      const std::vector<Fiber>& fibers,
+      unsigned first,
+      unsigned end,
+      unsigned active,
+      bool barrier) {
     settle();
     const unsigned present = first + static_cast<unsigned>(__builtin_ctz(active));
     const Fiber& met = fibers[present];
@@ -138,9 +142,6 @@ class Sanitizer {
     const unsigned flags = barrier ? met.barrier_flags : mem_device | mem_threadgroup;
     order_.simdgroup_operation(first / simd_width, active, active == all, flags);
   }
-
-  // A thread has returned or was stopped.
-  void end_thread() { settle(); }
 
   // Whether two writes that race wrote the same is known once the second has happened.
   void settle() {
@@ -155,6 +156,14 @@ class Sanitizer {
     Meeting(const Fiber* fibers, unsigned begin, unsigned end)
         : fibers(fibers), begin(begin), end(end) {}
 
+    // Whether the absent ones wait inside the call of the kernel's that the present ones are in.
+    bool in_one_call() const {
+      const unsigned call = fibers[present].site.position.kernel;
+      return std::all_of(fibers + begin, fibers + end, [&](const Fiber& fiber) {
+        return fiber.state != State::finished && fiber.site.position.kernel == call;
+      });
+    }
+
     void add_present(unsigned thread) {
       if (present == ~0u) present = thread;
       ++active;
@@ -162,8 +171,6 @@ class Sanitizer {
 
     void add_absent(unsigned thread) {
       const Fiber& fiber = fibers[thread];
-      in_one_call = in_one_call && fiber.state != State::finished && present != ~0u &&
-          fiber.site.position.kernel == fibers[present].site.position.kernel;
       auto place = Absent::Place::at_simd_operation;
       const void* pc = fiber.site.address;
       if (fiber.state == State::at_barrier) place = Absent::Place::at_barrier;
@@ -185,7 +192,6 @@ class Sanitizer {
     unsigned begin, end;
     unsigned present = ~0u; // the first thread that met
     unsigned active = 0;
-    bool in_one_call = true; // as far as those are who came before an absent one
     Absent absent[max_absent] = {};
     unsigned absent_count = 0;
   };
@@ -195,8 +201,8 @@ class Sanitizer {
     return static_cast<Operation>(marked & ((1u << operation_bits) - 1));
   }
 
-  // A lane that returned ahead of the operation, in the program's text, is out of it by a guard. For
-  // a barrier that is no excuse.
+  // A lane that returned ahead of the operation, in the program's text, is out of it by a guard.
+  // For a barrier that is no excuse.
   static bool passed_over(const Fiber& fiber, Position operation) {
     if (fiber.state != State::finished) return !same(fiber.site.position, operation);
     if (!fiber.returned_pc) return true;
@@ -249,8 +255,13 @@ class Sanitizer {
   }
 
   bool record_write(
-      Region& region, Cell& cell, const Stamp& now, const char* at, std::size_t bytes,
-      AccessKind kind, const void* pc) {
+      Region& region,
+      Cell& cell,
+      const Stamp& now,
+      const char* at,
+      std::size_t bytes,
+      AccessKind kind,
+      const void* pc) {
     bool raced = races(region, cell.write, now);
     if (raced) {
       report_race(region, cell.write, true, at, bytes, kind, pc);
@@ -267,16 +278,21 @@ class Sanitizer {
   }
 
   bool record_read(
-      Region& region, Cell& cell, const Stamp& now, const char* at, std::size_t bytes,
-      AccessKind kind, const void* pc) {
+      Region& region,
+      Cell& cell,
+      const Stamp& now,
+      const char* at,
+      std::size_t bytes,
+      AccessKind kind,
+      const void* pc) {
     const bool raced = races(region, cell.write, now);
     if (raced) report_race(region, cell.write, true, at, bytes, kind, pc);
     remember_read(region, cell, now);
     return !raced;
   }
 
-  // Keeps two reads that no one thread made, of two simdgroups or threadgroups where it can: a write
-  // that races with any read then races with one that is kept.
+  // Keeps two reads that no one thread made, of two simdgroups or threadgroups where it can: a
+  // write that races with any read then races with one that is kept.
   void remember_read(const Region& region, Cell& cell, const Stamp& now) {
     for (Stamp& read : cell.reads) {
       const bool replaceable = read.time == 0 || ordered(region, read, now);
@@ -301,7 +317,7 @@ class Sanitizer {
 
   bool races(const Region& region, const Stamp& earlier, const Stamp& now) const {
     return earlier.time != 0 && (earlier.bytes & now.bytes) && !(earlier.atomic && now.atomic) &&
-        !ordered(region, earlier, now);
+           !ordered(region, earlier, now);
   }
 
   Uint3 thread_position(unsigned thread, Uint3 size) const {
@@ -347,8 +363,13 @@ class Sanitizer {
   }
 
   Report* report_memory(
-      Check check, const Region& region, const char* at, std::size_t bytes, AccessKind kind,
-      const void* pc, const void* other = nullptr) {
+      Check check,
+      const Region& region,
+      const char* at,
+      std::size_t bytes,
+      AccessKind kind,
+      const void* pc,
+      const void* other = nullptr) {
     Report* made = report(check, pc, other, &region);
     if (!made) return nullptr;
     const Variable& variable = region.variable_at(at, is_write(kind));
@@ -363,8 +384,13 @@ class Sanitizer {
   }
 
   void report_race(
-      const Region& region, const Stamp& earlier, bool earlier_wrote, const char* at,
-      std::size_t bytes, AccessKind kind, const void* pc) {
+      const Region& region,
+      const Stamp& earlier,
+      bool earlier_wrote,
+      const char* at,
+      std::size_t bytes,
+      AccessKind kind,
+      const void* pc) {
     const bool across = earlier.time < order_.group_start();
     Report* made = report_memory(
         across ? Check::race_across_threadgroups : Check::race_in_threadgroup, region, at, bytes,
@@ -388,7 +414,7 @@ class Sanitizer {
     made->active = meeting.active;
     made->expected = meeting.end - meeting.begin;
     made->simdgroup = fiber.state != State::at_barrier;
-    made->in_one_call = meeting.in_one_call;
+    made->in_one_call = meeting.in_one_call();
     std::copy_n(meeting.absent, max_absent, made->absent);
     made->absent_count = meeting.absent_count;
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include <sys/mman.h>
 
@@ -14,9 +15,9 @@ namespace {
 // part in; 0 is none at all.
 struct Stamp {
   std::uint32_t time;
-  std::uint32_t pc; // from the start of the kernel library
+  std::uint32_t pc;     // from the start of the kernel library
   std::uint16_t thread; // its index in the threadgroup
-  std::uint8_t bytes; // bit i: byte i of the cell
+  std::uint8_t bytes;   // bit i: byte i of the cell
   bool atomic;
 };
 
