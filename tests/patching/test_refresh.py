@@ -251,6 +251,11 @@ class RefusedRefreshTest(RefreshTestCase):
             self.refuse_refresh(),
             """\
 error: test/test_square.py has changed both in DIR/pytorch and in the patch set since it was applied.
+<<<<<<< the checkout
+mine = 1
+=======
+theirs = 1
+>>>>>>> the patch set
   next: Commit your edit there and run `mpskit apply --update`, which merges the two; then run `mpskit refresh` again.
 exit code 1
 """,

@@ -190,14 +190,24 @@ class Git:
 
     def merge_contents(self, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
         """What both sides made of ``base``, None where they changed the same lines."""
-        with tempfile.TemporaryDirectory(prefix="mpskit-merge-") as directory:
-            files = [Path(directory, name) for name in ("ours", "base", "theirs")]
-            for file, content in zip(files, (ours, base, theirs), strict=True):
-                file.write_bytes(content)
+        with _merge_files(ours, base, theirs) as files:
             try:
-                return self.run("merge-file", "--stdout", *map(str, files))
+                return self.run("merge-file", "--stdout", *files)
             except GitError:
                 return None
+
+    def conflict_marked(
+        self, ours: bytes, base: bytes, theirs: bytes, labels: tuple[str, str]
+    ) -> bytes:
+        """As ``merge_contents``, with the lines that both changed between git's markers.
+
+        ``labels`` name the sides of ours and theirs.
+        """
+        names = ("-L", labels[0], "-L", "base", "-L", labels[1])
+        with _merge_files(ours, base, theirs) as files:
+            # Exits with the number of conflicts, and has written the first file then.
+            self.answer("merge-file", "--quiet", *names, *files)
+            return Path(files[0]).read_bytes()
 
     def change_refs(self, changes: Iterable[RefChange], reason: str) -> None:
         """Carry out all of ``changes`` or none; each old value is checked."""
@@ -256,6 +266,15 @@ def _communicate(process: git.Git.AutoInterrupt, stdin: bytes) -> tuple[bytes, b
         process.communicate()
         raise
     return output, errors
+
+
+@contextmanager
+def _merge_files(*contents: bytes) -> Iterator[list[str]]:
+    with tempfile.TemporaryDirectory(prefix="mpskit-merge-") as directory:
+        files = [Path(directory, name) for name in ("ours", "base", "theirs")]
+        for file, content in zip(files, contents, strict=True):
+            file.write_bytes(content)
+        yield [str(file) for file in files]
 
 
 def _tree_entry(line: str) -> tuple[str, Entry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from mpskit.patching.record import Record, read_record, settle_pending
 from mpskit.patching.series import Patch, PatchFile, PatchSet
 from mpskit.patching.stacking import refuse_without_identity
 from mpskit.patching.updating import Job, move_to, rebuild
+
+_CONFLICT = re.compile(r"^<{7} .*?^>{7} [^\n]*\n", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,7 @@ class _Survey:
             self.taken_before.append(path)
             return
         if file.content != texts[tip.object_id]:
-            raise _both_changed(path, self.checkout)
+            raise _both_changed(self.checkout, path, content, texts[tip.object_id], file.content)
         self.taken[path] = content
 
     def _edited_files(self, applied: PatchSet) -> None:
@@ -217,9 +220,15 @@ def _editor_of(path: str, patch: Patch, applied: PatchSet) -> str | None:
     return None
 
 
-def _both_changed(path: str, checkout: Checkout) -> MpskitError:
+def _both_changed(
+    checkout: Checkout, path: str, ours: bytes, base: bytes, theirs: bytes
+) -> MpskitError:
+    sides = ("the checkout", "the patch set")
+    marked = checkout.git.conflict_marked(ours, base, theirs, sides).decode(errors="replace")
+    conflicts = "".join(f"\n{hunk.rstrip()}" for hunk in _CONFLICT.findall(marked))
     return MpskitError(
-        f"{path} has changed both in {checkout.root} and in the patch set since it was applied.",
+        f"{path} has changed both in {checkout.root} and in the patch set since it was applied."
+        f"{conflicts}",
         hint="Commit your edit there and run `mpskit apply --update`, which merges the two; then "
         "run `mpskit refresh` again.",
     )
