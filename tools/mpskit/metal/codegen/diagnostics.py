@@ -24,11 +24,9 @@ _REQUESTED_HERE = re.compile(r"(?:in instantiation of|while substituting) .*")
 
 def message_flags(compiler: Compiler) -> tuple[str, ...]:
     """Flags that make messages exact: types spelled out, columns in bytes."""
-    return (
-        "-fno-elide-type",
-        "-fno-diagnostics-show-caret" if compiler.is_clang else "-fdiagnostics-plain-output",
-        *(() if compiler.is_clang else ("-fdiagnostics-column-unit=byte",)),
-    )
+    if compiler.is_clang:
+        return ("-fno-elide-type",)
+    return ("-fno-elide-type", "-fdiagnostics-plain-output", "-fdiagnostics-column-unit=byte")
 
 
 @dataclass
