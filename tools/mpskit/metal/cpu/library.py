@@ -197,19 +197,29 @@ class _Memory:
     """Where an argument lies, how far it goes, and the size of its elements."""
 
     address: int
-    bytes: int
-    item_bytes: int
-    owner: object
+    argument: torch.Tensor | Packed
+    owner: object = None
 
     @classmethod
     def of(cls, argument: torch.Tensor | Packed) -> _Memory:
         if isinstance(argument, Packed):
             # 16 bytes more, for vectors read beyond the last element of a short array.
             data = ctypes.create_string_buffer(argument.data, len(argument.data) + 16)
-            return cls(ctypes.addressof(data), len(argument.data), argument.item_size, data)
-        item = argument.element_size()
-        rest = argument.untyped_storage().nbytes() - int(argument.storage_offset()) * item
-        return cls(argument.data_ptr(), max(0, rest), item, argument)
+            return cls(ctypes.addressof(data), argument, data)
+        return cls(argument.data_ptr(), argument)
+
+    @property
+    def bytes(self) -> int:
+        if isinstance(self.argument, Packed):
+            return len(self.argument.data)
+        before = int(self.argument.storage_offset()) * self.item_bytes
+        return max(0, self.argument.untyped_storage().nbytes() - before)
+
+    @property
+    def item_bytes(self) -> int:
+        if isinstance(self.argument, Packed):
+            return self.argument.item_size
+        return self.argument.element_size()
 
 
 def _cell_bytes(size: int) -> int:
