@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mpskit.metal.cpu.emit import swizzle_macros, translation_unit
 from mpskit.metal.errors import CompileError
+from mpskit.metal.frontend.constants import evaluate
 from mpskit.metal.frontend.erase import Eraser
 from mpskit.metal.frontend.includes import embed_includes
 from mpskit.metal.frontend.kernels import Kernel, read_kernels
@@ -314,6 +315,22 @@ g_int: static_cast<void (*)({parameters})>(&c10 :: metal :: g), at most 1024 thr
             with pytest.raises(CompileError) as caught:
                 kernels(text)
             self.assertEqual(str(caught.value), expected)
+
+
+@pytest.mark.parametrize(
+    "expression, value",
+    [
+        ("1 + 2 * 3", 7), ("(1 + 2) * 3", 9), ("-7 / 2", -3), ("-7 % 2", -1), ("1 << 5", 32),
+        ("0x1F & ~1", 30), ("010 + 0b11", 11), ("N > 3 ? N / 2 : 0", 2), ("ns::N * 2u", 8),
+        ("sizeof(float) * N", 16), ("uint(3) + (int)N", 7), ("static_cast<uint>(N)", 4),
+        ("N == 4 && !false || true", 1), ("1'000", 1000),
+        ("M", None), ("1 / 0", None), ("1 +", None), ("f(1)", None), ("1 << 99", None), ("", None),
+        ("(" * 50 + "1" + ")" * 50, None), ("2.5", None),
+    ],
+)  # fmt: skip
+def test_constant_expressions(expression: str, value: int | None) -> None:
+    texts = [token.text for token in Source(expression).tokens]
+    assert evaluate(texts, {"N": 4}.get) == value
 
 
 class IncludesTest(TestCase):
