@@ -125,7 +125,8 @@ class CpuKernel(Kernel):
         """Runs a dispatch whose arguments lie in ``memory``, and raises what came of it."""
         outcome = Outcome()
         _runtime().mpskit_dispatch(ctypes.byref(record), ctypes.byref(outcome))
-        self._raise_failure(outcome, record)
+        if outcome.failure:
+            self._raise_failure(outcome, record)
 
     def _raise_failure(self, outcome: Outcome, record: DispatchRecord) -> None:
         message = outcome.message.decode()
