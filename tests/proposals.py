@@ -55,6 +55,14 @@ SERIES = f"""\
     when = "a row fits into registers"
 
     [[patch.kernel]]
+    name = "log_softmax_partial"
+    when = "rows are long and few"
+
+    [[patch.kernel]]
+    name = "log_softmax_finalize"
+    when = "after log_softmax_partial"
+
+    [[patch.kernel]]
     name = "log_softmax"
     when = "else"
 
@@ -136,8 +144,18 @@ def suite_result(**changes: Any) -> SuiteResult:
         "seconds": 1.0,
         "tests": {"float32": Outcomes(3, 0, 0), "none": Outcomes(1, 0, 0)},
         "samples": {"float32": 20},
-        "launches": {"log_softmax_row_float_u32": 12, "log_softmax_float_u64": 8},
-        "kernels": ("log_softmax", "log_softmax_row"),
+        "launches": {
+            "log_softmax_row_float_u32": 12,
+            "log_softmax_partial_half_u32": 5,
+            "log_softmax_finalize_half_u32": 5,
+            "log_softmax_float_u64": 8,
+        },
+        "kernels": (
+            "log_softmax",
+            "log_softmax_finalize",
+            "log_softmax_partial",
+            "log_softmax_row",
+        ),
         "worst": {"float32": WorstError(1.25, "float32[2, 3], dim=1")},
         "failures": (),
         "closing_line": "4 passed",

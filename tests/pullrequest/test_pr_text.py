@@ -39,6 +39,8 @@ Fixes #1
 | Kernel | When the plan launches it | Launches in the suite[^2] |
 | --- | --- | ---: |
 | `log_softmax_row` | a row fits into registers | 12 |
+| `log_softmax_partial` | rows are long and few | 5 |
+| `log_softmax_finalize` | after log_softmax_partial | 5 |
 | `log_softmax` | else | 8 |
 
 ## Dtypes and layouts[^2]

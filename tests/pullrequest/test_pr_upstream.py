@@ -16,8 +16,11 @@ RUN = UpstreamRun(
     backend="cpu",
     tests=2,
     problems=[],
-    launches={"row_float_u32": 3, "strided_float_u32": 1},
-    branches={"row": ["row_float_u32"], "strided": ["strided_float_u32", "strided_float_u64"]},
+    launches={"log_softmax_row_float_u32": 3, "log_softmax_float_u32": 1},
+    branches={
+        "row": ["log_softmax_row_float_u32"],
+        "strided": ["log_softmax_float_u32", "log_softmax_float_u64"],
+    },
     sanitized=7,
     reports=[],
 )
@@ -37,9 +40,13 @@ class JudgeTest(ProposalTestCase):
         self.assert_passes(sanitizer, "7 launches")
 
     def test_a_kernel_that_no_test_launches(self) -> None:
-        self.assert_fails(self.judge()[0], "strided_float_u64 not launched")
-        covered, _ = self.judge(U64, launches={"row_float_u32": 1})
-        self.assert_fails(covered, "strided_float_u32 not launched")
+        self.assert_fails(self.judge()[0], "log_softmax_float_u64 not launched")
+        covered, _ = self.judge(U64, launches={"log_softmax_row_float_u32": 1})
+        self.assert_fails(covered, "log_softmax_float_u32 not launched")
+
+    def test_a_kernel_that_the_series_does_not_describe(self) -> None:
+        covered, _ = self.judge(branches={"new": ["log_softmax_new_float_u32"]})
+        self.assert_fails(covered, "series.toml describes no kernel log_softmax_new")
 
     def test_a_test_that_fails(self) -> None:
         covered, _ = self.judge(U64, problems=["test_x: AssertionError"])

@@ -8,6 +8,7 @@ from mpskit.pullrequest.applied import PatchCommit
 from mpskit.pullrequest.checks.check import Check, judged, not_run
 from mpskit.pullrequest.declarations import Exemption, exempt
 from mpskit.pullrequest.upstream_tests import UpstreamRun, is_known, run_upstream_tests
+from mpskit.verify.suite import split_host_name
 
 BRANCHES = "plan branches in upstream tests"
 SANITIZER = "sanitizer"
@@ -44,10 +45,16 @@ def judge(item: PatchCommit, found: UpstreamRun, declared: Sequence[Exemption]) 
 def branches_are_covered(
     item: PatchCommit, found: UpstreamRun, declared: Sequence[Exemption]
 ) -> Check:
-    """Each kernel that a branch of the plan launches, for each dtype, was launched by a test."""
+    """Each kernel that a branch of the plan launches, for each dtype, was launched by a test.
+
+    And each of them is described in the series, for the pull request to say when it is used.
+    """
     wanted = sorted({name for names in found.branches.values() for name in names})
     missing = [name for name in wanted if not found.launches.get(name)]
     problems = [*found.problems, *(f"{n} not launched" for n in missing if not exempt(n, declared))]
+    described = {use.name for use in item.patch.kernels}
+    kernels = dict.fromkeys(split_host_name(name)[0] for name in wanted)
+    problems += [f"series.toml describes no kernel {n}" for n in kernels if n not in described]
     covered = len(wanted) - len(missing)
     why = f"{found.tests} tests launched {covered} of {len(wanted)} kernels"
     if missing and not problems:

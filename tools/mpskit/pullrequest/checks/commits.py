@@ -57,10 +57,9 @@ def alone(series: AppliedSeries) -> Check:
     problems += [f"commit {commit[:12]} is gone" for commit in ours if commit not in listing]
     paths = [path for item in series.commits for path in item.paths]
     problems += [f"{item.path} is {item.what}" for item in series.checkout.dirty(paths)]
-    return judged(
-        "alone on its branch", problems, f"{record.branch_name}: {len(ours)} commit on the base"
-        if len(ours) == 1 else f"{record.branch_name}: {len(ours)} commits on the base",
-    )  # fmt: skip
+    count = "1 commit" if len(ours) == 1 else f"{len(ours)} commits"
+    found = f"{record.branch_name}: {count} on the base"
+    return judged("alone on its branch", problems, found)
 
 
 def message(item: PatchCommit) -> Check:
