@@ -39,9 +39,10 @@ class TestLogSoftmax(TestCase):
             self.check(randn(rows, size, dtype=dtype), -1)
 
     @parametrize("dtype", DTYPES)
-    def test_longest_row_in_registers(self, dtype):
+    def test_long_rows_in_registers(self, dtype):
         # More rows than a GPU has cores, so that they are not split
-        self.check(randn(128, 16384, dtype=dtype), -1)
+        for size in (4097, 16384):
+            self.check(randn(128, size, dtype=dtype), -1)
 
     @parametrize("dtype", DTYPES)
     @parametrize("size", (1, 2, 3, 8))
@@ -58,7 +59,7 @@ class TestLogSoftmax(TestCase):
     def test_many_long_rows(self, dtype):
         # Expanded, because rows past the registers' size need hundreds of rows
         # to be worth no split
-        x = randn(1, 16385, dtype=dtype)
+        x = randn(1, 65541, dtype=dtype)
         expected = reference(x, -1).to(dtype)
         actual = torch.log_softmax(x.expand(512, -1), -1)
         self.assertEqual(actual[:1].cpu(), expected)
@@ -69,8 +70,23 @@ class TestLogSoftmax(TestCase):
     def test_inner_dim(self, dtype, shape):
         self.check(randn(*shape, dtype=dtype), 1)
 
+    @parametrize("dtype", DTYPES)
+    def test_inner_dim_in_vectors(self, dtype):
+        for shape in ((2, 150, 16, 8), (3, 5, 64), (2, 600, 40)):
+            self.check(randn(*shape, dtype=dtype), 1)
+
     def test_few_long_columns(self):
         self.check(randn(10001, 3), 0)
+
+    @parametrize("dtype", DTYPES)
+    def test_long_columns(self, dtype):
+        self.check(randn(4097, 160, dtype=dtype), 0)
+
+    @parametrize("dtype", DTYPES)
+    def test_unaligned_rows(self, dtype):
+        for size in (64, 131, 1003):
+            for shift in range(9):
+                self.check(randn(5, size + shift, dtype=dtype)[:, shift:], -1)
 
     def test_every_dim(self):
         x = randn(2, 3, 4, 5, 6)
@@ -99,9 +115,10 @@ class TestLogSoftmax(TestCase):
 
     @parametrize("dtype", DTYPES)
     def test_channels_last(self, dtype):
-        x = randn(2, 20, 9, 11, dtype=dtype).to(memory_format=torch.channels_last)
-        for dim in range(4):
-            self.check(x, dim)
+        for shape in ((2, 20, 9, 11), (2, 40, 8, 16), (1, 600, 8, 4)):
+            x = randn(*shape, dtype=dtype).to(memory_format=torch.channels_last)
+            for dim in range(4):
+                self.check(x, dim)
 
     def test_sliced(self):
         self.check(randn(1, 8, 5)[..., :4], 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import mmap
 import unittest
 from collections.abc import Iterator
@@ -57,8 +58,11 @@ def assert_rounded(actual: torch.Tensor, expected: torch.Tensor) -> None:
     ("kernel", "size"),
     [
         *((Kernel.ROW, size) for size in (1, 31, 32, 33, 255, 257, 1000, 4097, 16384)),
+        *((Kernel.LONG_ROW, size) for size in (1, 33, 257, 4097, 30522, 70001)),
         *((Kernel.SPLIT, size) for size in (1, 33, 2048, 2049, 4097, 30522)),
-        *((Kernel.STRIDED, size) for size in (1, 7, 33, 257, 4097, 30522)),
+        *((Kernel.STRIDED, size) for size in (1, 7, 33, 257, 512)),
+        *((Kernel.LONG_STRIDED, size) for size in (1, 33, 257, 2049, 4097)),
+        *((Kernel.TRANSPOSE, size) for size in (1, 7, 32, 33, 257, 1000, 2048)),
     ],
 )
 def test_every_kernel(kernel, size, dtype, index):
@@ -66,6 +70,36 @@ def test_every_kernel(kernel, size, dtype, index):
     assert_rounded(kernels(x, 1, kernel=kernel, index=index), reference(x, 1))
     columns = x[:, :2000].t().contiguous()
     assert_rounded(kernels(columns, 0, kernel=kernel, index=index), reference(columns, 0))
+
+
+@pytest.mark.parametrize("kernel", list(Kernel))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_vectors_at_any_alignment(kernel, dtype):
+    """Rows that begin and end at each place between two vectors, in input and output."""
+    for size in (64, 65, 79, 130):
+        for shift, out_shift in itertools.product((0, 1, 3, 8), (0, 1, 3)):
+            x = (torch.randn(9, size + shift) * 6).to(dtype)[:, shift:]
+            out = torch.full((9, size + out_shift), 1.0).to(dtype)[:, out_shift:]
+            with OpUnderTest(kernel=kernel) as op:
+                torch._log_softmax(x, 1, False, out=out)
+            op.require_launches()
+            assert_rounded(out, reference(x, 1))
+
+
+@pytest.mark.parametrize("kernel", [Kernel.STRIDED, Kernel.LONG_STRIDED, Kernel.TRANSPOSE])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 8, 40, 150, 512])
+def test_rows_side_by_side(kernel, dtype, size):
+    """In vectors and one by one, in more and in fewer threadgroups than the grid is wide."""
+    for inner in ((8, 8), (3, 5), (16, 24)):
+        x = (torch.randn(2, size, *inner) * 6).to(dtype)
+        channels_last = x.to(memory_format=torch.channels_last)
+        for image in (x, channels_last):
+            out = torch.full(x.shape, 1.0).to(dtype)
+            with OpUnderTest(kernel=kernel) as op:
+                torch._log_softmax(image, 1, False, out=out)
+            op.require_launches()
+            assert_rounded(out, reference(x, 1))
 
 
 @st.composite
@@ -131,8 +165,11 @@ def test_rows_of_further_grid_layers(sources):
     library = compile_shader(sources.kernels, include_dirs=sources.include_dirs)
     x = torch.randn(10, 50)
     for kernel, grid, group in (
-        (Kernel.ROW, (32, 4, 3), (32, 2, 1)),
+        (Kernel.ROW, (16, 4, 3), (16, 2, 1)),
+        (Kernel.LONG_ROW, (32, 4, 3), (32, 2, 1)),
         (Kernel.STRIDED, (4, 8, 3), (2, 8, 1)),
+        (Kernel.LONG_STRIDED, (4, 8, 3), (2, 8, 1)),
+        (Kernel.TRANSPOSE, (4, 4, 3), (4, 4, 1)),
     ):
         plan = Planner(sources).plan_tensors(x, x, 1, kernel=kernel)
         out = torch.ones(12, 50)
@@ -154,10 +191,11 @@ def sparse() -> Iterator[torch.Tensor]:
 
 @pytest.mark.parametrize("kernel", list(Kernel))
 def test_offsets_past_32_bits(sparse, kernel):
-    far = sparse.as_strided((2, 3000), (2**32 + 64, 1))
-    x = torch.randn(2, 3000).half()
+    size = 500 if kernel is Kernel.STRIDED else 3000
+    far = sparse.as_strided((2, size), (2**32 + 64, 1))
+    x = torch.randn(2, size).half()
     far.copy_(x)
-    for view, out in ((far, torch.empty(2, 3000).half()), (x, far)):
+    for view, out in ((far, torch.empty(2, size).half()), (x, far)):
         with OpUnderTest(kernel=kernel) as op:
             torch._log_softmax(view, 1, False, out=out)
         assert all(name.endswith("_u64") for name in op.launches)
@@ -183,7 +221,10 @@ def test_the_tests_that_go_upstream_pass_with_every_kernel(sources):
     for dtype in METAL_DTYPES.values():
         op.require_launches(
             f"log_softmax_row_{dtype}",
+            f"log_softmax_long_row_{dtype}",
             f"log_softmax_partial_{dtype}",
             f"log_softmax_finalize_{dtype}",
             f"log_softmax_{dtype}",
+            f"log_softmax_long_{dtype}",
+            f"log_softmax_transpose_{dtype}",
         )

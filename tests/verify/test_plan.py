@@ -8,7 +8,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mpskit.errors import MpskitError
@@ -24,9 +24,11 @@ from mpskit.verify.sources import PatchSources
 
 MAX_U32 = 2**32 - 1
 MAX_THREADS = 1024
+# The longest row of floats in the registers of log_softmax_row.
 MAX_REGISTER_ROW = 16 * 1024
 # As in LogSoftmaxPlan.h: no loop counts farther past its end.
-OVERSHOOT = MAX_REGISTER_ROW
+OVERSHOOT = 32768
+ALONG_ROWS = (Kernel.ROW, Kernel.LONG_ROW, Kernel.TRANSPOSE)
 
 
 PLANNER = Planner(PatchSources.find())
@@ -104,33 +106,45 @@ def test_a_row_is_a_line_along_the_reduced_dimension(layout):
         assert params.dim_output_stride == output_strides[dim]
 
 
+def vector_size(plan: Plan, dtype=torch.float32) -> int:
+    return 16 // dtype.itemsize if plan.params.vectors else 1
+
+
 def rows_of_grid(plan: Plan) -> list[int]:
     """How often each row is worked on, by the arithmetic of the kernels."""
     (launch,) = plan.launches
     x, y, z = launch.grid
-    across = y if plan.kernel is Kernel.ROW else x
+    across = y if plan.kernel in ALONG_ROWS else x * vector_size(plan)
     return [place + across * layer for layer in range(z) for place in range(across)]
 
 
-forced_kernels = st.sampled_from((Kernel.ROW, Kernel.STRIDED, Kernel.SPLIT))
+forced_kernels = st.sampled_from(list(Kernel))
+one_launch = st.sampled_from([kernel for kernel in Kernel if kernel is not Kernel.SPLIT])
 row_counts = st.integers(1, 3000)
-row_sizes = st.one_of(st.integers(1, 3000), st.integers(1, MAX_REGISTER_ROW))
+row_sizes = st.one_of(st.integers(1, 500), st.integers(1, MAX_REGISTER_ROW))
 
 
-@given(row_counts, row_sizes, st.sampled_from((Kernel.ROW, Kernel.STRIDED)), st.booleans())
+def plan_if_possible(sizes, dim, kernel) -> Plan:
+    try:
+        return plan_shape(sizes, dim, kernel=kernel)
+    except MpskitError:
+        assume(False)
+
+
+@given(row_counts, row_sizes, one_launch, st.booleans())
 def test_grid_covers_every_row_once(rows, size, kernel, innermost):
     sizes, dim = ((rows, size), 1) if innermost else ((size, rows), 0)
-    plan = plan_shape(sizes, dim, kernel=kernel)
+    plan = plan_if_possible(sizes, dim, kernel)
     covered = [row for row in rows_of_grid(plan) if row < rows]
     assert covered == list(range(rows))
 
 
-@pytest.mark.parametrize("kernel", [Kernel.ROW, Kernel.STRIDED])
+@pytest.mark.parametrize("kernel", [kernel for kernel in Kernel if kernel is not Kernel.SPLIT])
 @pytest.mark.parametrize("rows", [2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1, 2**32, 5 * 2**32 + 7])
 def test_rows_past_a_grid_axis_go_to_the_next(rows, kernel):
     plan = plan_shape((rows, 2), 1, kernel=kernel)
     (launch,) = plan.launches
-    across = launch.grid[1 if kernel is Kernel.ROW else 0]
+    across = launch.grid[1 if kernel in ALONG_ROWS else 0] * vector_size(plan)
     assert across <= 2**31 + MAX_THREADS
     assert across * launch.grid[2] >= rows
     assert across * (launch.grid[2] - 1) < rows
@@ -139,30 +153,63 @@ def test_rows_past_a_grid_axis_go_to_the_next(rows, kernel):
 @given(row_counts, row_sizes, forced_kernels, st.booleans())
 def test_threadgroups_are_launchable(rows, size, kernel, innermost):
     sizes, dim = ((rows, size), 1) if innermost else ((size, rows), 0)
-    for launch in plan_shape(sizes, dim, kernel=kernel).launches:
-        assert math.prod(launch.group) <= MAX_THREADS
+    most = 512 if kernel in (Kernel.STRIDED, Kernel.LONG_STRIDED, Kernel.TRANSPOSE) else MAX_THREADS
+    for launch in plan_if_possible(sizes, dim, kernel).launches:
+        assert math.prod(launch.group) <= most
         assert all(0 < group <= grid for group, grid in zip(launch.group, launch.grid, strict=True))
 
 
-@given(row_counts, row_sizes)
-def test_rows_in_registers_consist_of_whole_simdgroups(rows, size):
-    (launch,) = plan_shape((rows, size), 1, kernel=Kernel.ROW).launches
+@given(row_counts, row_sizes, st.sampled_from((Kernel.ROW, Kernel.LONG_ROW)), st.booleans())
+def test_rows_are_of_whole_simdgroups_or_share_one(rows, size, kernel, innermost):
+    sizes, dim = ((rows, size), 1) if innermost else ((size, rows), 0)
+    plan = plan_if_possible(sizes, dim, kernel)
+    (launch,) = plan.launches
     threads, rows_per_group, _ = launch.group
     assert launch.grid[0] == threads
-    assert threads % 32 == 0
-    assert rows_per_group == 1 or threads == 32
-    assert threads * 16 >= size
+    assert threads % 32 == 0 if threads > 32 else threads.bit_count() == 1
+    assert rows_per_group == 1 or threads <= 32
 
 
 @given(row_counts, row_sizes, st.booleans())
-def test_strided_threadgroups_halve_evenly(rows, size, innermost):
+def test_rows_fit_into_registers(rows, size, innermost):
     sizes, dim = ((rows, size), 1) if innermost else ((size, rows), 0)
-    (launch,) = plan_shape(sizes, dim, kernel=Kernel.STRIDED).launches
+    for kernel, vectors in ((Kernel.ROW, 4), (Kernel.STRIDED, 16)):
+        plan = plan_if_possible(sizes, dim, kernel)
+        (launch,) = plan.launches
+        held = vectors if plan.params.vectors else 2 * vectors
+        if kernel is Kernel.ROW:
+            assert launch.grid[0] * held * vector_size(plan) >= size
+        else:
+            assert launch.grid[1] * held >= size
+
+
+@given(row_counts, row_sizes, st.sampled_from((Kernel.STRIDED, Kernel.LONG_STRIDED)), st.booleans())
+def test_strided_threadgroups_combine_evenly(rows, size, kernel, innermost):
+    sizes, dim = ((rows, size), 1) if innermost else ((size, rows), 0)
+    plan = plan_if_possible(sizes, dim, kernel)
+    (launch,) = plan.launches
     columns, slices, _ = launch.group
     assert launch.grid[1] == slices
-    assert slices.bit_count() == 1
+    assert columns.bit_count() == 1
+    if slices > 1:
+        # Each simdgroup has every column, and its share of threadgroup memory.
+        threads = columns * slices
+        assert columns <= 32
+        assert threads % 32 == 0 if threads > 32 else slices.bit_count() == 1
+        assert threads <= 32 or columns * vector_size(plan) <= 64
     # No threadgroup is cut off at the grid's edge: a shorter one would mix up its slices.
     assert launch.grid[0] % columns == 0
+
+
+@given(row_counts, row_sizes, st.booleans())
+def test_transposing_threadgroups_are_squares_of_powers_of_two(rows, size, innermost):
+    sizes, dim = ((rows, size), 1) if innermost else ((size, rows), 0)
+    plan = plan_shape(sizes, dim, kernel=Kernel.TRANSPOSE)
+    (launch,) = plan.launches
+    threads, rows_per_group, _ = launch.group
+    assert launch.grid[0] == threads <= 32
+    assert threads.bit_count() == rows_per_group.bit_count() == 1
+    assert launch.grid[1] % rows_per_group == 0
 
 
 @given(st.integers(1, 300), st.integers(1, 10**7), st.integers(1, 128))
@@ -188,6 +235,9 @@ def test_host_names(kernel, dtype, index):
         Kernel.ROW: ["log_softmax_row"],
         Kernel.SPLIT: ["log_softmax_partial", "log_softmax_finalize"],
         Kernel.STRIDED: ["log_softmax"],
+        Kernel.LONG_STRIDED: ["log_softmax_long"],
+        Kernel.TRANSPOSE: ["log_softmax_transpose"],
+        Kernel.LONG_ROW: ["log_softmax_long_row"],
     }
     suffix = f"_{METAL_DTYPES[dtype]}_{index.name.lower()}"
     assert [launch.kernel for launch in plan.launches] == [s + suffix for s in stems[kernel]]
@@ -196,24 +246,26 @@ def test_host_names(kernel, dtype, index):
 @pytest.mark.parametrize(
     ("sizes", "dim", "kernel"),
     [
-        ((), 0, Kernel.STRIDED),
-        ((1000, 1), 1, Kernel.STRIDED),
-        ((1000, 8), 1, Kernel.STRIDED),
-        ((1000, 9), 1, Kernel.ROW),
+        ((), 0, Kernel.ROW),
+        ((1000, 1), 1, Kernel.ROW),
+        ((1000, 8), 1, Kernel.ROW),
         ((32768, 1024), 1, Kernel.ROW),
-        ((8192, 16384), 1, Kernel.ROW),
-        ((8192, 16385), 1, Kernel.STRIDED),
-        ((8, 512, 30522), 2, Kernel.STRIDED),
-        ((1, 4096), 1, Kernel.ROW),
+        ((32768, 1025), 1, Kernel.LONG_ROW),
+        ((8192, 16384), 1, Kernel.LONG_ROW),
+        ((8, 512, 30522), 2, Kernel.LONG_ROW),
+        ((2048, 154880), 1, Kernel.LONG_ROW),
+        ((1, 4096), 1, Kernel.LONG_ROW),
         ((1, 4097), 1, Kernel.SPLIT),
         ((15, 4097), 1, Kernel.SPLIT),
-        ((16, 4097), 1, Kernel.ROW),
-        ((63, 16385), 1, Kernel.SPLIT),
-        ((64, 16385), 1, Kernel.STRIDED),
+        ((16, 4097), 1, Kernel.LONG_ROW),
+        ((63, 32769), 1, Kernel.SPLIT),
+        ((64, 32769), 1, Kernel.LONG_ROW),
         ((1, 151936), 1, Kernel.SPLIT),
         ((10**6, 2), 0, Kernel.SPLIT),
         ((32, 150, 64, 64), 1, Kernel.STRIDED),
-        ((100, 2000, 1), 1, Kernel.ROW),
+        ((32, 2048, 64, 64), 1, Kernel.STRIDED),
+        ((32, 2049, 64, 64), 1, Kernel.LONG_STRIDED),
+        ((100, 2000, 1), 1, Kernel.LONG_ROW),
     ],
 )
 def test_choice_of_kernel(sizes, dim, kernel):
@@ -225,6 +277,9 @@ def test_strides_decide_not_the_position_of_dim():
     plan = PLANNER.plan_tensors(image, image, 1)
     assert plan.kernel is Kernel.ROW
     assert len(plan.params.row_dims) == 1
+    contiguous_image = torch.empty((8, 150, 64, 64), device="meta")
+    assert PLANNER.plan_tensors(image, contiguous_image, 1).kernel is Kernel.TRANSPOSE
+    assert PLANNER.plan_tensors(contiguous_image, image, 1).kernel is Kernel.STRIDED
     transposed = torch.empty((500, 300), device="meta").t()
     assert PLANNER.plan_tensors(transposed, transposed, 0).kernel is Kernel.ROW
     assert PLANNER.plan_tensors(transposed, transposed, -1).kernel is Kernel.STRIDED
@@ -235,8 +290,27 @@ def test_neighbouring_columns_are_neighbouring_rows():
     innermost, outer = plan.params.row_dims
     assert (innermost.size, innermost.input_stride) == (64 * 64, 1)
     assert outer.size == 4
+    assert plan.params.vectors
     (launch,) = plan.launches
-    assert launch.group[0] >= 32
+    assert 4 * launch.group[0] >= 32
+
+
+@pytest.mark.parametrize("dtype", list(METAL_DTYPES))
+def test_vectors_where_memory_lies_that_way(dtype):
+    size = 16 // dtype.itemsize
+
+    def vectors(sizes, strides, dim, offsets=(0, 0)):
+        return PLANNER.plan(sizes, strides, strides, dim, dtype, offsets=offsets).params.vectors
+
+    assert vectors((100, 1000), (1001, 1), 1, offsets=(2, 4))
+    assert not vectors((100, 1000), (2000, 2), 1)
+    assert not vectors((100, 4), (4, 1), 1)
+    assert vectors((100, 10 * size), (10 * size, 1), 0)
+    assert not vectors((100, 10 * size), (10 * size, 1), 0, offsets=(0, dtype.itemsize))
+    assert not vectors((100, 10 * size), (10 * size + 1, 1), 0)
+    assert not vectors((100, 10 * size + 1), (20 * size, 1), 0)
+    assert vectors((3, 100, 10 * size), (1000 * size, 10 * size, 1), 1)
+    assert not vectors((3, 100, 10 * size), (1000 * size + 1, 10 * size, 1), 1)
 
 
 def index_width(sizes, input_strides, output_strides, dim) -> Index:
@@ -279,9 +353,11 @@ def test_packed_parameters_hold_the_same_values(layout):
         row_ndim = len(plan.params.row_dims)
         for d, row_dim in enumerate(plan.params.row_dims):
             assert (words[d], words[16 + d], words[32 + d]) == dataclasses.astuple(row_dim)
-        scalars = [getattr(plan.params, field.name) for field in dataclasses.fields(Params)[1:]]
+        scalars = [getattr(plan.params, field.name) for field in dataclasses.fields(Params)[1:-1]]
         assert words[48:54] == scalars
-        assert words[54] == row_ndim
+        end = 54 * (4 if index is Index.U32 else 8)
+        flags = memoryview(plan.packed_params)[end:].cast("I").tolist()
+        assert flags == [row_ndim, plan.params.vectors]
 
 
 def test_what_cannot_be_forced_is_refused():

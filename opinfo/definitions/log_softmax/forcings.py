@@ -18,6 +18,9 @@ _KERNELS = {
     Kernel.ROW: ("log_softmax_row",),
     Kernel.SPLIT: ("log_softmax_partial", "log_softmax_finalize"),
     Kernel.STRIDED: ("log_softmax",),
+    Kernel.LONG_STRIDED: ("log_softmax_long",),
+    Kernel.TRANSPOSE: ("log_softmax_transpose",),
+    Kernel.LONG_ROW: ("log_softmax_long_row",),
 }
 
 

@@ -25,6 +25,9 @@ struct Request {
   const int64_t* output_strides;
   int64_t ndim;
   int64_t dim;
+  uint64_t element_size;
+  uint64_t input_offset; // bytes
+  uint64_t output_offset;
   const char* dtype;
   uint64_t cores;
   uint32_t kernel; // of plan::Kernel, or kAutomatic
@@ -55,7 +58,10 @@ uint32_t mpskit_plan_log_softmax(const Request* request, Response* response) {
       request->input_strides,
       request->output_strides,
       request->ndim,
-      request->dim);
+      request->dim,
+      request->element_size,
+      request->input_offset,
+      request->output_offset);
   if (problem.rows.size() > c10::metal::max_ndim) {
     return kTooManyDims;
   }

@@ -33,6 +33,9 @@ class Kernel(IntEnum):
     ROW = 0
     SPLIT = 1
     STRIDED = 2
+    LONG_STRIDED = 3
+    TRANSPOSE = 4
+    LONG_ROW = 5
 
 
 class Index(IntEnum):
@@ -62,6 +65,7 @@ class Params:
     dim_output_stride: int
     chunk_size: int
     chunks: int
+    vectors: bool
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,9 @@ class _Request(ctypes.Structure):
         ("output_strides", ctypes.POINTER(ctypes.c_int64)),
         ("ndim", ctypes.c_int64),
         ("dim", ctypes.c_int64),
+        ("element_size", ctypes.c_uint64),
+        ("input_offset", ctypes.c_uint64),
+        ("output_offset", ctypes.c_uint64),
         ("dtype", ctypes.c_char_p),
         ("cores", ctypes.c_uint64),
         ("kernel", ctypes.c_uint32),
@@ -124,6 +131,7 @@ class _Params(ctypes.Structure):
         ("chunk_size", ctypes.c_uint64),
         ("chunks", ctypes.c_uint64),
         ("row_ndim", ctypes.c_uint32),
+        ("vectors", ctypes.c_uint32),
     )
 
 
@@ -163,6 +171,7 @@ class Planner:
         dim: int,
         dtype: torch.dtype,
         *,
+        offsets: tuple[int, int] = (0, 0),
         cores: int = DEFAULT_CORES,
         kernel: Kernel | None = None,
         index: Index | None = None,
@@ -171,6 +180,8 @@ class Planner:
 
         Args:
             dim: the reduced dimension, not negative.
+            offsets: bytes from an address that is aligned for every type to the first element of
+                input and output.
             cores: of the GPU.
             kernel: takes this branch instead of the plan's choice.
             index: takes this width instead of the narrowest that fits.
@@ -182,6 +193,8 @@ class Planner:
             *(_int64_array(values) for values in (sizes, input_strides, output_strides)),
             len(sizes),
             dim,
+            dtype.itemsize,
+            *offsets,
             METAL_DTYPES[dtype].encode(),
             cores,
             _AUTOMATIC if kernel is None else kernel,
@@ -206,6 +219,7 @@ class Planner:
             output.stride(),
             dim % max(1, input.dim()),
             input.dtype,
+            offsets=(input.data_ptr(), output.data_ptr()),
             **how,
         )
 
@@ -256,6 +270,7 @@ def _read_params(params: _Params) -> Params:
         dim_output_stride=params.dim_output_stride,
         chunk_size=params.chunk_size,
         chunks=params.chunks,
+        vectors=bool(params.vectors),
     )
 
 

@@ -51,12 +51,12 @@ inline float fmax(float x, float y) { return ::fmaxf(x, y); }
 
 namespace fast {
 
-inline float exp(float x) { return ::__expf(x); }
 inline float exp2(float x) {
   float result;
-  asm("ex2.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
   return result;
 }
+inline float exp(float x) { return exp2(x * 1.44269504f); }
 inline float log(float x) { return ::__logf(x); }
 inline float log2(float x) { return ::__log2f(x); }
 inline float log10(float x) { return ::__log10f(x); }

@@ -3,16 +3,39 @@
 #include <c10/metal/common.h>
 
 // A "row" is one line of elements along the reduced dimension, whatever its
-// strides. Rows are numbered over all other dimensions, innermost first.
+// strides. Rows are numbered over all other dimensions, innermost first. A
+// "unit" is what a thread loads at a time: a vector of 16 bytes, or one value
+// where memory does not lie that way.
 
+// The most that a thread of an Apple GPU loads at once.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_VECTOR_BYTES = 16;
 // No threadgroup of these kernels is larger: Metal's own limit.
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_MAX_THREADS = 1024;
-// Elements of a row that a thread of log_softmax_row keeps in registers: with
-// 1024 threads 64 KB, under a third of an Apple GPU core's register file.
-C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_ROW_VALUES = 16;
-// Elements that a thread of the looping kernels takes at a time: one rescaling
-// of the running sum for each.
-C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_LOOP_VALUES = 4;
+// Vectors that a thread of log_softmax_row keeps in registers: 16 of them, so
+// that many threads fit on a core to hide each other's latency.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_ROW_VECTORS = 4;
+// The same of log_softmax_long_row: as many as leave an Apple GPU core, with its
+// 208 KB of registers, 20 of 52 for the rest of the state of 1024 threads.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_LONG_ROW_VECTORS = 8;
+// The same of log_softmax, whose threads have several rows to combine: the more
+// values, the fewer times. 64 registers of the 104 that 512 threads have.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_COLUMN_VECTORS = 16;
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_COLUMN_THREADS = 512;
+// The same of the other kernels.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_CHUNK_VECTORS = 4;
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_TRANSPOSE_VECTORS = 8;
+// Single values that take the place of a vector in registers: half as many as a
+// float vector has, since each needs an address and a bounds check of its own.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_SCALARS_PER_VECTOR = 2;
+// Units of a longer row that a thread loads ahead of their first use, on top of
+// those that it keeps.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_PASSING_UNITS = 2;
+// Neighbouring rows that a threadgroup of log_softmax takes at most: a
+// LogSumExp of each for all of its simdgroups is 8 KB of threadgroup memory.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_MAX_COLUMNS = 64;
+// The most threads of log_softmax_transpose, whose threadgroup memory holds a
+// unit of each: 8 KB.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_TRANSPOSE_THREADS = 512;
 
 // The maximum of some values, and the sum of exp(value - maximum) over them.
 struct LogSumExp {
@@ -34,4 +57,5 @@ struct LogSoftmaxParams {
   idx_t chunk_size;
   idx_t chunks;
   unsigned row_ndim;
+  unsigned vectors; // whether units are vectors
 };

@@ -6,139 +6,186 @@
 using namespace metal;
 using c10::metal::simdgroup_size;
 
-// What to subtract ahead of exp: never -inf, so that values which are all -inf
-// add nothing (exp(-inf - 0)) instead of NaN (exp(-inf - -inf)). A maximum of
-// +inf stays, and makes the sum NaN as on the CPU.
-static inline float exp_shift(float maximum) {
-  return maximum == -INFINITY ? 0.0f : maximum;
+// ---- units ----
+
+// What an absent value stands for: adds nothing to a sum.
+template <typename T>
+static inline T nothing() {
+  return static_cast<T>(-INFINITY);
+}
+
+template <typename T>
+struct Scalar {
+  static constant constexpr unsigned size = 1;
+  T value;
+
+  static Scalar empty() {
+    return {nothing<T>()};
+  }
+  static Scalar pack(thread const float (&values)[size]) {
+    return {static_cast<T>(values[0])};
+  }
+  void unpack(thread float (&values)[size]) const {
+    values[0] = static_cast<float>(value);
+  }
+  Scalar packed(uint) const {
+    return *this;
+  }
+};
+
+// Of a 16-bit type. Values stay packed, which takes half of the registers that
+// floats would.
+template <typename T>
+struct Vector {
+  static constant constexpr unsigned size = LOG_SOFTMAX_VECTOR_BYTES / 2;
+  uint4 bits;
+
+  static Vector empty() {
+    return {uint4(as_type<uint>(vec<T, 2>(nothing<T>())))};
+  }
+  static Vector pack(thread const float (&values)[size]) {
+    Vector packed;
+#pragma unroll
+    for (unsigned i = 0; i < size; i += 2) {
+      packed.bits[i / 2] = as_type<uint>(vec<T, 2>(
+          static_cast<T>(values[i]), static_cast<T>(values[i + 1])));
+    }
+    return packed;
+  }
+  void unpack(thread float (&values)[size]) const {
+#pragma unroll
+    for (unsigned i = 0; i < size; i += 2) {
+      const auto pair = as_type<vec<T, 2>>(bits[i / 2]);
+      values[i] = static_cast<float>(pair.x);
+      values[i + 1] = static_cast<float>(pair.y);
+    }
+  }
+  // The same again; `zero` keeps the compiler from seeing that, which would
+  // have all values unpacked in registers from one use to the next.
+  Vector packed(uint zero) const {
+    return {bits ^ zero};
+  }
+};
+
+template <>
+struct Vector<float> {
+  static constant constexpr unsigned size = LOG_SOFTMAX_VECTOR_BYTES / 4;
+  float4 value;
+
+  static Vector empty() {
+    return {float4(nothing<float>())};
+  }
+  static Vector pack(thread const float (&values)[size]) {
+    return {float4(values[0], values[1], values[2], values[3])};
+  }
+  void unpack(thread float (&values)[size]) const {
+#pragma unroll
+    for (unsigned i = 0; i < size; ++i) {
+      values[i] = value[i];
+    }
+  }
+  Vector packed(uint) const {
+    return *this;
+  }
+};
+
+// How many single values a thread keeps instead of vectors.
+static constexpr unsigned scalars(unsigned vectors) {
+  return vectors * LOG_SOFTMAX_SCALARS_PER_VECTOR;
+}
+
+// ---- sums of exponentials ----
+
+// Of no values. Not -inf, so that values which are all -inf add exp(-inf), not
+// exp(-inf - -inf). A maximum of +inf makes the sum NaN, as on the CPU. max()
+// may lose a NaN, the sum never does.
+constant constexpr LogSumExp empty_sum = {-FLT_MAX, 0};
+
+// The results of a 16-bit type are rounded more coarsely than fast::exp errs.
+template <typename T>
+static inline float exponential(float x) {
+  return fast::exp(x);
+}
+template <>
+inline float exponential<float>(float x) {
+  return precise::exp(x);
+}
+
+static inline LogSumExp rescale(LogSumExp value, float maximum) {
+  return {maximum, value.sum * precise::exp(value.maximum - maximum)};
 }
 
 static inline LogSumExp combine(LogSumExp a, LogSumExp b) {
   const float maximum = max(a.maximum, b.maximum);
-  const float shift = exp_shift(maximum);
-  return {
-      maximum,
-      a.sum * precise::exp(a.maximum - shift) +
-          b.sum * precise::exp(b.maximum - shift)};
+  return {maximum, rescale(a, maximum).sum + rescale(b, maximum).sum};
 }
 
-// Adds N values. max() may lose a NaN, the sum never does.
-template <unsigned N>
-static inline LogSumExp combine(
-    LogSumExp acc,
-    thread const float (&values)[N]) {
-  float maximum = acc.maximum;
-  for (unsigned i = 0; i < N; ++i) {
-    maximum = max(maximum, values[i]);
-  }
-  const float shift = exp_shift(maximum);
-  float sum = 0;
-  for (unsigned i = 0; i < N; ++i) {
-    sum += precise::exp(values[i] - shift);
-  }
-  return {maximum, acc.sum * precise::exp(acc.maximum - shift) + sum};
-}
-
+// Over the lanes of a simdgroup.
 static inline LogSumExp simd_combine(LogSumExp value) {
-  const float maximum = c10::metal::simd_max(value.maximum);
-  const float rescale = precise::exp(value.maximum - exp_shift(maximum));
-  return {maximum, c10::metal::simd_sum(value.sum * rescale)};
+  value = rescale(value, c10::metal::simd_max(value.maximum));
+  return {value.maximum, c10::metal::simd_sum(value.sum)};
 }
 
-// Combines over all threads of a row; each of its simdgroups is full. Used once
-// per kernel: `scratch` is not safe to write again without another barrier.
-static inline LogSumExp threadgroup_combine(
-    LogSumExp value,
-    threadgroup LogSumExp (&scratch)[simdgroup_size],
-    uint simdgroups,
-    uint simdgroup,
-    uint lane) {
-  value = simd_combine(value);
-  if (simdgroups == 1) {
-    return value;
+// Over the lanes whose numbers differ in the bits from `first` up to, but not
+// including, `end`; both are powers of two. All rows take each step together,
+// to wait for one another's shuffles.
+template <unsigned ROWS>
+static inline void simd_combine(
+    thread LogSumExp (&sums)[ROWS],
+    uint first,
+    uint end) {
+  float maximum[ROWS];
+#pragma unroll
+  for (unsigned row = 0; row < ROWS; ++row) {
+    maximum[row] = sums[row].maximum;
   }
-  if (lane == 0) {
-    scratch[simdgroup] = value;
+  for (uint bit = first; bit < end; bit *= 2) {
+#pragma unroll
+    for (unsigned row = 0; row < ROWS; ++row) {
+      maximum[row] = max(maximum[row], simd_shuffle_xor(maximum[row], bit));
+    }
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  if (lane < simdgroups) {
-    value = scratch[lane];
-  } else {
-    value = {-INFINITY, 0};
+#pragma unroll
+  for (unsigned row = 0; row < ROWS; ++row) {
+    sums[row] = rescale(sums[row], maximum[row]);
   }
-  return simd_combine(value);
+  for (uint bit = first; bit < end; bit *= 2) {
+#pragma unroll
+    for (unsigned row = 0; row < ROWS; ++row) {
+      sums[row].sum += simd_shuffle_xor(sums[row].sum, bit);
+    }
+  }
 }
 
-// Where one thread works on a row: at first, first + step, ... below end.
+// A row's maximum and the logarithm of its sum.
+static inline LogSumExp take_log(LogSumExp total) {
+  return {total.maximum, precise::log(total.sum)};
+}
+
+// A row of nothing but -inf becomes NaN, as on the CPU.
+static inline float normalize(float value, LogSumExp log) {
+  return (value - log.maximum) - log.sum;
+}
+
+// ---- where threads and rows are ----
+
+// Units first, first + step, ... below end.
 template <typename idx_t>
 struct Walk {
   idx_t first;
   idx_t step;
   idx_t end;
+
+  idx_t at(unsigned n) const {
+    return first + n * step;
+  }
+  bool has(unsigned n) const {
+    return at(n) < end;
+  }
+  Walk skip(unsigned n) const {
+    return {at(n), step, end};
+  }
 };
-
-// Past the row's end there is -inf, which adds nothing to a sum.
-template <unsigned N, typename T, typename idx_t>
-static inline void load(
-    thread float (&values)[N],
-    device const T* row,
-    idx_t stride,
-    Walk<idx_t> walk) {
-  for (unsigned i = 0; i < N; ++i) {
-    const idx_t at = walk.first + i * walk.step;
-    values[i] =
-        at < walk.end ? static_cast<float>(row[at * stride]) : -INFINITY;
-  }
-}
-
-// A row of nothing but -inf becomes NaN by its maximum, as on the CPU.
-template <unsigned N, typename T, typename idx_t>
-static inline void store(
-    thread const float (&values)[N],
-    float maximum,
-    float log_sum,
-    device T* row,
-    idx_t stride,
-    Walk<idx_t> walk) {
-  for (unsigned i = 0; i < N; ++i) {
-    const idx_t at = walk.first + i * walk.step;
-    if (at < walk.end) {
-      row[at * stride] = static_cast<T>((values[i] - maximum) - log_sum);
-    }
-  }
-}
-
-template <typename T, typename idx_t>
-static inline LogSumExp accumulate(
-    device const T* row,
-    idx_t stride,
-    Walk<idx_t> walk) {
-  LogSumExp acc = {-INFINITY, 0};
-  float values[LOG_SOFTMAX_LOOP_VALUES];
-  for (; walk.first < walk.end;
-       walk.first += LOG_SOFTMAX_LOOP_VALUES * walk.step) {
-    load(values, row, stride, walk);
-    acc = combine(acc, values);
-  }
-  return acc;
-}
-
-template <typename T, typename idx_t>
-static inline void normalize(
-    device const T* input,
-    idx_t input_stride,
-    device T* output,
-    idx_t output_stride,
-    LogSumExp total,
-    Walk<idx_t> walk) {
-  const float log_sum = precise::log(total.sum);
-  float values[LOG_SOFTMAX_LOOP_VALUES];
-  for (; walk.first < walk.end;
-       walk.first += LOG_SOFTMAX_LOOP_VALUES * walk.step) {
-    load(values, input, input_stride, walk);
-    store(values, total.maximum, log_sum, output, output_stride, walk);
-  }
-}
 
 template <typename idx_t>
 struct RowOffsets {
@@ -152,7 +199,8 @@ static inline RowOffsets<idx_t> row_offsets(
     constant LogSoftmaxParams<idx_t>& params) {
   RowOffsets<idx_t> offsets = {0, 0};
   for (uint d = 0; d < params.row_ndim; ++d) {
-    const idx_t outer = row / params.row_sizes[d];
+    const bool outermost = d + 1 == params.row_ndim;
+    const idx_t outer = outermost ? 0 : row / params.row_sizes[d];
     const idx_t index = row - outer * params.row_sizes[d];
     offsets.input += index * params.row_input_strides[d];
     offsets.output += index * params.row_output_strides[d];
@@ -161,9 +209,291 @@ static inline RowOffsets<idx_t> row_offsets(
   return offsets;
 }
 
-// Grid: (threads of a row, rows, rows past the y axis' limit). A row lies in
-// the registers of whole simdgroups of one threadgroup; rows of a single
-// simdgroup share a threadgroup.
+// Elements of T from `at` to the next place where a vector may begin.
+template <typename T>
+static inline uint elements_to_alignment(device const T* at) {
+  const uint past =
+      reinterpret_cast<ulong>(at) % LOG_SOFTMAX_VECTOR_BYTES / sizeof(T);
+  return (Vector<T>::size - past) % Vector<T>::size;
+}
+
+// ---- a thread's share of a row, or of neighbouring rows ----
+
+// No tensor has so many dimensions, but the compiler does not know.
+template <typename idx_t>
+static inline uint2 opaque_zeros(constant LogSoftmaxParams<idx_t>& params) {
+  return uint2(params.row_ndim >> 31, params.row_ndim >> 30);
+}
+
+// Value i of each unit belongs to row i % ROWS.
+template <typename T, unsigned ROWS, unsigned N, typename U>
+static inline void reduce(
+    thread LogSumExp (&sums)[ROWS],
+    thread const U (&units)[N],
+    uint zero) {
+  float values[U::size];
+#pragma unroll
+  for (unsigned row = 0; row < ROWS; ++row) {
+    sums[row] = empty_sum;
+  }
+#pragma unroll
+  for (unsigned n = 0; n < N; ++n) {
+    units[n].unpack(values);
+#pragma unroll
+    for (unsigned i = 0; i < U::size; ++i) {
+      const unsigned row = i % ROWS;
+      sums[row].maximum = max(sums[row].maximum, values[i]);
+    }
+  }
+#pragma unroll
+  for (unsigned n = 0; n < N; ++n) {
+    units[n].packed(zero).unpack(values);
+#pragma unroll
+    for (unsigned i = 0; i < U::size; ++i) {
+      const unsigned row = i % ROWS;
+      sums[row].sum += exponential<T>(values[i] - sums[row].maximum);
+    }
+  }
+}
+
+template <unsigned ROWS, typename U>
+static inline void normalize(
+    thread U& unit,
+    thread const LogSumExp (&logs)[ROWS],
+    uint zero) {
+  float values[U::size];
+  unit.packed(zero).unpack(values);
+#pragma unroll
+  for (unsigned i = 0; i < U::size; ++i) {
+    values[i] = normalize(values[i], logs[i % ROWS]);
+  }
+  unit = U::pack(values);
+}
+
+// The first HELD of the thread's units stay in registers from the read to the
+// write. Those that a longer row has left pass through them twice, if REREADS;
+// otherwise there must be none.
+template <
+    typename T,
+    typename U,
+    unsigned ROWS,
+    unsigned HELD,
+    bool REREADS,
+    typename idx_t>
+struct Share {
+  device const T* input; // the first unit of the row
+  idx_t input_step; // elements from unit to unit
+  device T* output;
+  idx_t output_step;
+  idx_t output_stride; // elements from value to value, if not `whole`
+  bool whole; // whether a unit is stored at once
+  Walk<idx_t> walk;
+  uint2 zeros; // see Vector::packed
+  U held[HELD];
+
+  template <unsigned N>
+  void load(thread U (&units)[N], Walk<idx_t> at) const {
+#pragma unroll
+    for (unsigned n = 0; n < N; ++n) {
+      units[n] = U::empty();
+      if (at.has(n)) {
+        units[n] =
+            *reinterpret_cast<device const U*>(input + at.at(n) * input_step);
+      }
+    }
+  }
+
+  void load() {
+    load(held, walk);
+  }
+
+  void accumulate(thread LogSumExp (&sums)[ROWS]) const {
+    reduce<T>(sums, held, zeros.x);
+    if (!REREADS) {
+      return;
+    }
+    U passing[LOG_SOFTMAX_PASSING_UNITS];
+    LogSumExp further[ROWS];
+    for (auto at = walk.skip(HELD); at.has(0);
+         at = at.skip(LOG_SOFTMAX_PASSING_UNITS)) {
+      load(passing, at);
+      reduce<T>(further, passing, zeros.x);
+#pragma unroll
+      for (unsigned row = 0; row < ROWS; ++row) {
+        sums[row] = combine(sums[row], further[row]);
+      }
+    }
+  }
+
+  template <unsigned N>
+  void store(
+      thread const LogSumExp (&logs)[ROWS],
+      thread U (&units)[N],
+      Walk<idx_t> at) const {
+#pragma unroll
+    for (unsigned n = 0; n < N; ++n) {
+      if (at.has(n)) {
+        normalize(units[n], logs, zeros.y);
+        store(units[n], output + at.at(n) * output_step);
+      }
+    }
+  }
+
+  void store(U unit, device T* to) const {
+    if (whole) {
+      *reinterpret_cast<device U*>(to) = unit;
+      return;
+    }
+    float values[U::size];
+    unit.unpack(values);
+#pragma unroll
+    for (unsigned i = 0; i < U::size; ++i) {
+      to[i * output_stride] = static_cast<T>(values[i]);
+    }
+  }
+
+  void store(thread const LogSumExp (&logs)[ROWS]) {
+    store(logs, held, walk);
+    if (!REREADS) {
+      return;
+    }
+    U passing[LOG_SOFTMAX_PASSING_UNITS];
+    for (auto at = walk.skip(HELD); at.has(0);
+         at = at.skip(LOG_SOFTMAX_PASSING_UNITS)) {
+      load(passing, at);
+      store(logs, passing, at);
+    }
+  }
+};
+
+// Of one row, or of a chunk of it. What lies ahead of the first place where a
+// vector may begin, and behind the last whole vector, is one value for each of
+// the first threads.
+template <
+    typename T,
+    typename U,
+    unsigned HELD,
+    bool REREADS,
+    typename idx_t>
+struct RowShare {
+  Share<T, U, 1, HELD, REREADS, idx_t> units;
+  bool has_edge;
+  device const T* edge_input;
+  device T* edge_output;
+  float edge;
+
+  RowShare(
+      device const T* input,
+      idx_t input_stride,
+      device T* output,
+      idx_t output_stride,
+      Walk<idx_t> elements,
+      uint2 zeros) {
+    const idx_t size = elements.end;
+    const idx_t head =
+        U::size == 1 ? 0 : min(size, idx_t(elements_to_alignment(input)));
+    const idx_t count = (size - head) / U::size;
+    device T* body = output + head * output_stride;
+    units.input = input + head * input_stride;
+    units.input_step = U::size * input_stride;
+    units.output = body;
+    units.output_step = U::size * output_stride;
+    units.output_stride = output_stride;
+    units.whole = U::size == 1 ||
+        (output_stride == 1 && elements_to_alignment<T>(body) == 0);
+    units.zeros = zeros;
+    units.walk = {elements.first, elements.step, count};
+
+    const idx_t at = elements.first < head
+        ? elements.first
+        : elements.first + count * U::size;
+    has_edge = at < size;
+    edge_input = input + at * input_stride;
+    edge_output = output + at * output_stride;
+  }
+
+  void load() {
+    units.load();
+    if (has_edge) {
+      edge = static_cast<float>(*edge_input);
+    }
+  }
+
+  LogSumExp accumulate() const {
+    LogSumExp sums[1];
+    units.accumulate(sums);
+    return has_edge ? combine(sums[0], {edge, 1}) : sums[0];
+  }
+
+  void store(LogSumExp total) {
+    const LogSumExp logs[1] = {take_log(total)};
+    units.store(logs);
+    if (has_edge) {
+      *edge_output = static_cast<T>(normalize(edge, logs[0]));
+    }
+  }
+};
+
+// Where a thread is among those that share a row, and in its threadgroup.
+struct Place {
+  uint thread_index;
+  uint threads;
+  uint simdgroup;
+  uint lane;
+};
+
+// Combines over the threads of a row, neighbours all: a power of two of one
+// simdgroup's lanes, or all simdgroups of the threadgroup. Used once per
+// kernel: `scratch` is not safe to write again without another barrier.
+static inline LogSumExp row_combine(
+    LogSumExp value,
+    threadgroup LogSumExp (&scratch)[simdgroup_size],
+    Place place) {
+  if (place.threads < simdgroup_size) {
+    LogSumExp sums[1] = {value};
+    simd_combine(sums, 1, place.threads);
+    return sums[0];
+  }
+  value = simd_combine(value);
+  if (place.threads == simdgroup_size) {
+    return value;
+  }
+  if (place.lane == 0) {
+    scratch[place.simdgroup] = value;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const bool exists = place.lane < place.threads / simdgroup_size;
+  value = exists ? scratch[place.lane] : empty_sum;
+  return simd_combine(value);
+}
+
+template <
+    typename U,
+    unsigned HELD,
+    bool REREADS,
+    typename T,
+    typename idx_t>
+static inline void reduce_row(
+    device const T* input,
+    device T* output,
+    constant LogSoftmaxParams<idx_t>& params,
+    idx_t row,
+    Place place,
+    threadgroup LogSumExp (&scratch)[simdgroup_size]) {
+  const auto offsets = row_offsets(row, params);
+  RowShare<T, U, HELD, REREADS, idx_t> share(
+      input + offsets.input,
+      params.dim_input_stride,
+      output + offsets.output,
+      params.dim_output_stride,
+      {place.thread_index, place.threads, params.dim_size},
+      opaque_zeros(params));
+  share.load();
+  share.store(row_combine(share.accumulate(), scratch, place));
+}
+
+// Grid: (threads of a row, rows, rows past the y axis' limit). Rows of a
+// simdgroup or less share a threadgroup.
 template <typename T, typename idx_t>
 [[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax_row(
     device const T* input [[buffer(0)]],
@@ -178,31 +508,77 @@ template <typename T, typename idx_t>
   if (row >= params.rows) {
     return;
   }
-  const auto offsets = row_offsets(row, params);
-  const Walk<idx_t> walk = {position.x, grid.x, params.dim_size};
-  float values[LOG_SOFTMAX_ROW_VALUES];
-  load(values, input + offsets.input, params.dim_input_stride, walk);
-  const LogSumExp own = combine(LogSumExp{-INFINITY, 0}, values);
-  const LogSumExp total = threadgroup_combine(
-      own, scratch, grid.x / simdgroup_size, simdgroup, lane);
-  store(
-      values,
-      total.maximum,
-      precise::log(total.sum),
-      output + offsets.output,
-      params.dim_output_stride,
-      walk);
+  const Place place = {position.x, grid.x, simdgroup, lane};
+  if (params.vectors) {
+    reduce_row<Vector<T>, LOG_SOFTMAX_ROW_VECTORS, false>(
+        input, output, params, row, place, scratch);
+  } else {
+    reduce_row<Scalar<T>, scalars(LOG_SOFTMAX_ROW_VECTORS), false>(
+        input, output, params, row, place, scratch);
+  }
 }
 
-template <typename idx_t>
-static inline Walk<idx_t> chunk_walk(
-    uint chunk,
-    uint thread_index,
-    uint threads,
-    constant LogSoftmaxParams<idx_t>& params) {
-  const idx_t begin = chunk * params.chunk_size;
+// Grid as log_softmax_row's.
+template <typename T, typename idx_t>
+[[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax_long_row(
+    device const T* input [[buffer(0)]],
+    device T* output [[buffer(1)]],
+    constant LogSoftmaxParams<idx_t>& params [[buffer(2)]],
+    uint3 position [[thread_position_in_grid]],
+    uint3 grid [[threads_per_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup LogSumExp scratch[simdgroup_size];
+  const idx_t row = position.y + static_cast<idx_t>(grid.y) * position.z;
+  if (row >= params.rows) {
+    return;
+  }
+  const Place place = {position.x, grid.x, simdgroup, lane};
+  if (params.vectors) {
+    reduce_row<Vector<T>, LOG_SOFTMAX_LONG_ROW_VECTORS, true>(
+        input, output, params, row, place, scratch);
+  } else {
+    reduce_row<Scalar<T>, scalars(LOG_SOFTMAX_LONG_ROW_VECTORS), true>(
+        input, output, params, row, place, scratch);
+  }
+}
+
+// The thread's share of a chunk of a row.
+template <typename U, unsigned HELD, typename T, typename idx_t>
+static inline RowShare<T, U, HELD, true, idx_t> chunk_share(
+    device const T* input,
+    device T* output,
+    constant LogSoftmaxParams<idx_t>& params,
+    uint3 position,
+    uint threads) {
+  const auto offsets = row_offsets(idx_t(position.z), params);
+  const idx_t begin = position.y * params.chunk_size;
   const idx_t size = min(params.chunk_size, params.dim_size - begin);
-  return {begin + thread_index, threads, begin + size};
+  return RowShare<T, U, HELD, true, idx_t>(
+      input + offsets.input + begin * params.dim_input_stride,
+      params.dim_input_stride,
+      output + offsets.output + begin * params.dim_output_stride,
+      params.dim_output_stride,
+      {position.x, threads, size},
+      opaque_zeros(params));
+}
+
+template <typename U, unsigned HELD, typename T, typename idx_t>
+static inline void reduce_chunk(
+    device const T* input,
+    device LogSumExp* partials,
+    constant LogSoftmaxParams<idx_t>& params,
+    uint3 position,
+    Place place,
+    threadgroup LogSumExp (&scratch)[simdgroup_size]) {
+  device T* nowhere = nullptr;
+  auto share =
+      chunk_share<U, HELD>(input, nowhere, params, position, place.threads);
+  share.load();
+  const LogSumExp total = row_combine(share.accumulate(), scratch, place);
+  if (place.thread_index == 0) {
+    partials[position.z * params.chunks + position.y] = total;
+  }
 }
 
 // Grid: (threads of a chunk, chunks, rows), a threadgroup for each chunk.
@@ -217,20 +593,35 @@ template <typename T, typename idx_t>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup LogSumExp scratch[simdgroup_size];
-  const idx_t row = position.z;
-  const auto offsets = row_offsets(row, params);
-  const auto walk = chunk_walk(position.y, position.x, grid.x, params);
-  const LogSumExp own =
-      accumulate(input + offsets.input, params.dim_input_stride, walk);
-  const LogSumExp total = threadgroup_combine(
-      own, scratch, grid.x / simdgroup_size, simdgroup, lane);
-  if (position.x == 0) {
-    partials[row * params.chunks + position.y] = total;
+  const Place place = {position.x, grid.x, simdgroup, lane};
+  if (params.vectors) {
+    reduce_chunk<Vector<T>, LOG_SOFTMAX_CHUNK_VECTORS>(input, partials, params, position, place, scratch);
+  } else {
+    reduce_chunk<Scalar<T>, scalars(LOG_SOFTMAX_CHUNK_VECTORS)>(input, partials, params, position, place, scratch);
   }
 }
 
-// Grid as log_softmax_partial's. Every threadgroup combines its row's partials
-// again, which costs less than a third launch.
+// Every threadgroup of a row combines the row's partials again, which costs
+// less than a third launch. The chunk is loaded ahead, to arrive meanwhile.
+template <typename U, unsigned HELD, typename T, typename idx_t>
+static inline void finalize_chunk(
+    device const T* input,
+    device const LogSumExp* partials,
+    device T* output,
+    constant LogSoftmaxParams<idx_t>& params,
+    uint3 position,
+    Place place,
+    threadgroup LogSumExp (&scratch)[simdgroup_size]) {
+  auto share = chunk_share<U, HELD>(input, output, params, position, place.threads);
+  share.load();
+  LogSumExp own = empty_sum;
+  for (idx_t i = place.thread_index; i < params.chunks; i += place.threads) {
+    own = combine(own, partials[position.z * params.chunks + i]);
+  }
+  share.store(row_combine(own, scratch, place));
+}
+
+// Grid as log_softmax_partial's.
 template <typename T, typename idx_t>
 [[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax_finalize(
     device const T* input [[buffer(0)]],
@@ -242,28 +633,114 @@ template <typename T, typename idx_t>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup LogSumExp scratch[simdgroup_size];
-  const idx_t row = position.z;
-  LogSumExp own = {-INFINITY, 0};
-  for (idx_t chunk = position.x; chunk < params.chunks; chunk += grid.x) {
-    own = combine(own, partials[row * params.chunks + chunk]);
+  const Place place = {position.x, grid.x, simdgroup, lane};
+  if (params.vectors) {
+    finalize_chunk<Vector<T>, LOG_SOFTMAX_CHUNK_VECTORS>(
+        input, partials, output, params, position, place, scratch);
+  } else {
+    finalize_chunk<Scalar<T>, scalars(LOG_SOFTMAX_CHUNK_VECTORS)>(
+        input, partials, output, params, position, place, scratch);
   }
-  const LogSumExp total = threadgroup_combine(
-      own, scratch, grid.x / simdgroup_size, simdgroup, lane);
-  const auto offsets = row_offsets(row, params);
-  normalize(
-      input + offsets.input,
-      params.dim_input_stride,
-      output + offsets.output,
-      params.dim_output_stride,
-      total,
-      chunk_walk(position.y, position.x, grid.x, params));
 }
 
-// Grid: (rows, slices, rows past the x axis' limit). A threadgroup takes
-// group.x neighbouring rows; group.y threads, a power of two, share each of
-// them.
+// ---- a reduced dimension that is not the innermost ----
+
+constant constexpr uint column_scratch =
+    LOG_SOFTMAX_MAX_COLUMNS * LOG_SOFTMAX_COLUMN_THREADS / simdgroup_size;
+
+template <unsigned ROWS>
+static inline void take_logs(thread LogSumExp (&sums)[ROWS]) {
+#pragma unroll
+  for (unsigned row = 0; row < ROWS; ++row) {
+    sums[row] = take_log(sums[row]);
+  }
+}
+
+// Combines over the threads with the same local.x, and takes the logarithms.
+template <unsigned ROWS>
+static inline void column_combine(
+    thread LogSumExp (&sums)[ROWS],
+    threadgroup LogSumExp (&scratch)[column_scratch],
+    uint2 local,
+    uint2 group) {
+  if (group.y == 1) {
+    take_logs(sums);
+    return;
+  }
+  const uint threads = group.x * group.y;
+  const uint thread_index = local.y * group.x + local.x;
+  simd_combine(sums, group.x, min(threads, simdgroup_size));
+  if (threads <= simdgroup_size) {
+    take_logs(sums);
+    return;
+  }
+  const uint columns = group.x * ROWS;
+  if (thread_index % simdgroup_size < group.x) {
+    const uint simdgroup = thread_index / simdgroup_size;
+#pragma unroll
+    for (unsigned row = 0; row < ROWS; ++row) {
+      scratch[simdgroup * columns + local.x * ROWS + row] = sums[row];
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (thread_index < columns) {
+    const uint end = threads / simdgroup_size * columns;
+    float maximum = empty_sum.maximum;
+    for (uint at = thread_index; at < end; at += columns) {
+      maximum = max(maximum, scratch[at].maximum);
+    }
+    float sum = 0;
+    for (uint at = thread_index; at < end; at += columns) {
+      sum += rescale(scratch[at], maximum).sum;
+    }
+    scratch[thread_index] = take_log({maximum, sum});
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
+  for (unsigned row = 0; row < ROWS; ++row) {
+    sums[row] = scratch[local.x * ROWS + row];
+  }
+}
+
+template <
+    typename U,
+    unsigned HELD,
+    bool REREADS,
+    typename T,
+    typename idx_t>
+static inline void reduce_columns(
+    device const T* input,
+    device T* output,
+    constant LogSoftmaxParams<idx_t>& params,
+    idx_t first_row,
+    uint2 local,
+    uint2 group,
+    threadgroup LogSumExp (&scratch)[column_scratch]) {
+  // The grid is padded to whole threadgroups: a padding row has no elements.
+  const bool padding = first_row >= params.rows;
+  const auto offsets = row_offsets(padding ? idx_t(0) : first_row, params);
+  Share<T, U, U::size, HELD, REREADS, idx_t> share;
+  share.input = input + offsets.input;
+  share.input_step = params.dim_input_stride;
+  share.output = output + offsets.output;
+  share.output_step = params.dim_output_stride;
+  share.output_stride = 0;
+  share.whole = true;
+  share.zeros = opaque_zeros(params);
+  share.walk = {local.y, group.y, padding ? idx_t(0) : params.dim_size};
+
+  share.load();
+  LogSumExp sums[U::size];
+  share.accumulate(sums);
+  column_combine(sums, scratch, local, group);
+  share.store(sums);
+}
+
+// Grid: (rows in units, slices, rows past the x axis' limit). A threadgroup
+// takes group.x units of neighbouring rows, a power of two; group.y threads share
+// each of them. They are a power of two, or fill whole simdgroups.
 template <typename T, typename idx_t>
-[[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax(
+[[kernel, max_total_threads_per_threadgroup(512)]] void log_softmax(
     device const T* input [[buffer(0)]],
     device T* output [[buffer(1)]],
     constant LogSoftmaxParams<idx_t>& params [[buffer(2)]],
@@ -271,42 +748,192 @@ template <typename T, typename idx_t>
     uint3 grid [[threads_per_grid]],
     uint3 local [[thread_position_in_threadgroup]],
     uint3 group [[threads_per_threadgroup]]) {
-  threadgroup LogSumExp scratch[LOG_SOFTMAX_MAX_THREADS];
-  const idx_t row = position.x + static_cast<idx_t>(grid.x) * position.z;
-  // The grid is padded to whole threadgroups: a padding row has no elements.
-  const bool padding = row >= params.rows;
-  const auto offsets = row_offsets(padding ? idx_t(0) : row, params);
-  const Walk<idx_t> walk = {
-      local.y, group.y, padding ? idx_t(0) : params.dim_size};
+  threadgroup LogSumExp scratch[column_scratch];
+  const idx_t unit = position.x + static_cast<idx_t>(grid.x) * position.z;
+  if (params.vectors) {
+    reduce_columns<Vector<T>, LOG_SOFTMAX_COLUMN_VECTORS, false>(
+        input,
+        output,
+        params,
+        unit * Vector<T>::size,
+        local.xy,
+        group.xy,
+        scratch);
+  } else {
+    reduce_columns<Scalar<T>, scalars(LOG_SOFTMAX_COLUMN_VECTORS), false>(
+        input, output, params, unit, local.xy, group.xy, scratch);
+  }
+}
 
-  const uint own = local.y * group.x + local.x;
-  scratch[own] =
-      accumulate(input + offsets.input, params.dim_input_stride, walk);
-  for (uint slices = group.y / 2; slices > 0; slices /= 2) {
+// Grid as log_softmax's.
+template <typename T, typename idx_t>
+[[kernel, max_total_threads_per_threadgroup(512)]] void log_softmax_long(
+    device const T* input [[buffer(0)]],
+    device T* output [[buffer(1)]],
+    constant LogSoftmaxParams<idx_t>& params [[buffer(2)]],
+    uint3 position [[thread_position_in_grid]],
+    uint3 grid [[threads_per_grid]],
+    uint3 local [[thread_position_in_threadgroup]],
+    uint3 group [[threads_per_threadgroup]]) {
+  threadgroup LogSumExp scratch[column_scratch];
+  const idx_t unit = position.x + static_cast<idx_t>(grid.x) * position.z;
+  if (params.vectors) {
+    reduce_columns<Vector<T>, LOG_SOFTMAX_COLUMN_VECTORS, true>(
+        input,
+        output,
+        params,
+        unit * Vector<T>::size,
+        local.xy,
+        group.xy,
+        scratch);
+  } else {
+    reduce_columns<Scalar<T>, scalars(LOG_SOFTMAX_COLUMN_VECTORS), true>(
+        input, output, params, unit, local.xy, group.xy, scratch);
+  }
+}
+
+// ---- rows along memory in the input, side by side in the output ----
+
+// One unit of each thread at a time passes through threadgroup memory: values
+// of the reduced dimension by rows. Units of neighbouring rows change places, so
+// that threads which put units of one row, or take units of neighbouring rows,
+// use different banks.
+template <typename T, typename U, typename idx_t>
+struct Transpose {
+  threadgroup T* put; // the first value of the thread's unit
+  uint put_step; // from value to value
+  threadgroup const U* take; // a value of as many rows
+  device T* output; // of what is taken
+  idx_t output_stride;
+  idx_t at; // which value that is, in the first stage
+  idx_t step; // from stage to stage
+  idx_t size; // of the rows that exist, else 0
+
+  void store(U unit, idx_t stage) const {
+    float values[U::size];
+    unit.unpack(values);
+#pragma unroll
+    for (unsigned i = 0; i < U::size; ++i) {
+      put[i * put_step] = static_cast<T>(values[i]);
+    }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (local.y < slices) {
-      scratch[own] = combine(scratch[own], scratch[own + slices * group.x]);
+    const idx_t value = at + stage * step;
+    if (value < size) {
+      *reinterpret_cast<device U*>(output + value * output_stride) = *take;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+};
+
+// `group` is (threads of a row, rows), both powers of two.
+template <typename U, typename T, typename idx_t>
+static inline Transpose<T, U, idx_t> make_transpose(
+    device T* output,
+    constant LogSoftmaxParams<idx_t>& params,
+    idx_t first_row,
+    uint2 local,
+    uint2 group,
+    threadgroup T* scratch) {
+  const uint row_units = group.y / U::size;
+  const uint thread_index = local.y * group.x + local.x;
+  const uint value = thread_index / row_units;
+  const uint unit = thread_index % row_units;
+  const uint put_unit = local.y / U::size ^ (local.x & (row_units - 1));
+  const uint take_unit = unit ^ (value / U::size & (row_units - 1));
+  const idx_t row = first_row + unit * U::size;
+  const bool exists = row < params.rows;
+  return {
+      scratch + local.x * U::size * group.y + put_unit * U::size +
+          local.y % U::size,
+      group.y,
+      reinterpret_cast<threadgroup const U*>(
+          scratch + value * group.y + take_unit * U::size),
+      output + row_offsets(exists ? row : idx_t(0), params).output,
+      params.dim_output_stride,
+      value,
+      group.x * U::size,
+      exists ? params.dim_size : idx_t(0)};
+}
+
+template <typename U, unsigned HELD, typename T, typename idx_t>
+static inline void transpose_rows(
+    device const T* input,
+    device T* output,
+    constant LogSoftmaxParams<idx_t>& params,
+    idx_t first_row,
+    uint2 local,
+    uint2 group,
+    threadgroup T* scratch) {
+  // The grid is padded to whole threadgroups: a padding row has no elements.
+  const idx_t row = first_row + local.y;
+  const bool padding = row >= params.rows;
+  const idx_t units = params.dim_size / U::size;
+  Share<T, U, 1, HELD, true, idx_t> share;
+  share.input = input + row_offsets(padding ? idx_t(0) : row, params).input;
+  share.input_step = U::size * params.dim_input_stride;
+  share.zeros = opaque_zeros(params);
+  share.walk = {local.x, group.x, padding ? idx_t(0) : units};
+
+  share.load();
+  LogSumExp sums[1];
+  share.accumulate(sums);
+  simd_combine(sums, 1, group.x);
+  sums[0] = take_log(sums[0]);
+
+  const auto transpose =
+      make_transpose<U>(output, params, first_row, local, group, scratch);
+  const idx_t stages = (units + group.x - 1) / group.x;
+#pragma unroll
+  for (unsigned stage = 0; stage < HELD; ++stage) {
+    if (stage < stages) {
+      normalize(share.held[stage], sums, share.zeros.y);
+      transpose.store(share.held[stage], stage);
     }
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  const LogSumExp total = scratch[local.x];
-  normalize(
-      input + offsets.input,
-      params.dim_input_stride,
-      output + offsets.output,
-      params.dim_output_stride,
-      total,
-      walk);
+  U passing[1];
+  auto at = share.walk.skip(HELD);
+  for (idx_t stage = HELD; stage < stages; ++stage, at = at.skip(1)) {
+    share.load(passing, at);
+    normalize(passing[0], sums, share.zeros.y);
+    transpose.store(passing[0], stage);
+  }
+}
+
+// Grid: (threads of a row, rows, rows past the y axis' limit). A threadgroup
+// takes as many neighbouring rows as make up a cache line of the output.
+template <typename T, typename idx_t>
+[[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax_transpose(
+    device const T* input [[buffer(0)]],
+    device T* output [[buffer(1)]],
+    constant LogSoftmaxParams<idx_t>& params [[buffer(2)]],
+    uint3 position [[thread_position_in_grid]],
+    uint3 grid [[threads_per_grid]],
+    uint3 local [[thread_position_in_threadgroup]],
+    uint3 group [[threads_per_threadgroup]]) {
+  threadgroup Vector<T> scratch[LOG_SOFTMAX_TRANSPOSE_THREADS];
+  threadgroup T* values = reinterpret_cast<threadgroup T*>(scratch);
+  const idx_t first_row = position.y - local.y +
+      static_cast<idx_t>(grid.y) * position.z;
+  if (params.vectors) {
+    transpose_rows<Vector<T>, LOG_SOFTMAX_TRANSPOSE_VECTORS>(
+        input, output, params, first_row, local.xy, group.xy, values);
+  } else {
+    transpose_rows<Scalar<T>, scalars(LOG_SOFTMAX_TRANSPOSE_VECTORS)>(
+        input, output, params, first_row, local.xy, group.xy, values);
+  }
 }
 
 #define REGISTER_KERNEL(NAME, KERNEL, T, IDX) \
   template                                    \
       [[host_name(NAME)]] [[kernel]] decltype(KERNEL<T, IDX>) KERNEL<T, IDX>
 
-#define REGISTER_LOG_SOFTMAX(T, IDX, ID)                                     \
-  REGISTER_KERNEL("log_softmax_row_" ID, log_softmax_row, T, IDX);           \
-  REGISTER_KERNEL("log_softmax_partial_" ID, log_softmax_partial, T, IDX);   \
-  REGISTER_KERNEL("log_softmax_finalize_" ID, log_softmax_finalize, T, IDX); \
+#define REGISTER_LOG_SOFTMAX(T, IDX, ID)                                       \
+  REGISTER_KERNEL("log_softmax_row_" ID, log_softmax_row, T, IDX);             \
+  REGISTER_KERNEL("log_softmax_long_row_" ID, log_softmax_long_row, T, IDX);   \
+  REGISTER_KERNEL("log_softmax_partial_" ID, log_softmax_partial, T, IDX);     \
+  REGISTER_KERNEL("log_softmax_finalize_" ID, log_softmax_finalize, T, IDX);   \
+  REGISTER_KERNEL("log_softmax_long_" ID, log_softmax_long, T, IDX);           \
+  REGISTER_KERNEL("log_softmax_transpose_" ID, log_softmax_transpose, T, IDX); \
   REGISTER_KERNEL("log_softmax_" ID, log_softmax, T, IDX)
 
 REGISTER_LOG_SOFTMAX(float, uint, "float_u32");

@@ -23,8 +23,17 @@ static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
 namespace mps {
 
 static log_softmax::Plan plan_log_softmax(const Tensor& self, int64_t dim, const Tensor& out) {
-  const auto problem = log_softmax::make_problem(
-      self.sizes().data(), self.strides().data(), out.strides().data(), self.dim(), maybe_wrap_dim(dim, self.dim()));
+  const auto byte_offset = [](const Tensor& tensor) {
+    return static_cast<uint64_t>(tensor.storage_offset() * tensor.element_size());
+  };
+  const auto problem = log_softmax::make_problem(self.sizes().data(),
+                                                 self.strides().data(),
+                                                 out.strides().data(),
+                                                 self.dim(),
+                                                 maybe_wrap_dim(dim, self.dim()),
+                                                 self.element_size(),
+                                                 byte_offset(self),
+                                                 byte_offset(out));
   const auto cores = std::max(1u, MPSDevice::getInstance()->getCoreCount());
   return log_softmax::make_plan(problem, scalarToMetalTypeString(self), cores);
 }

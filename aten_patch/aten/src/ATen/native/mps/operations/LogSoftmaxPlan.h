@@ -16,34 +16,42 @@
 
 namespace at::native::mps::log_softmax {
 
-// Rows up to this length would keep at most a quarter of a simdgroup busy: the
-// strided kernel gives them fewer threads.
-constexpr uint64_t kTinyRow = 8;
-// The longest row that fits into the registers of one threadgroup.
-constexpr uint64_t kMaxRegisterRow =
-    uint64_t{LOG_SOFTMAX_MAX_THREADS} * LOG_SOFTMAX_ROW_VALUES;
-// Values a thread of the row kernel should hold: half of what it can, so that
-// rows of a few hundred elements are still spread over several simdgroups.
-constexpr uint64_t kRowValuesWanted = LOG_SOFTMAX_ROW_VALUES / 2;
+// Values of a shorter row are loaded one by one: vectors would leave most of a
+// row's threads without any.
+constexpr uint64_t kMinVectorsOfRow = 8;
+// Longer rows are for log_softmax_long_row: with more values to a thread, a core
+// has more rows at a time, one reading while another writes. Shorter ones are
+// bound by latency, which is for more threads to hide.
+constexpr uint64_t kLongRow = 1024;
 // Threads of a threadgroup where the problem does not dictate their number:
 // enough to hide latency, few enough for several threadgroups on a core.
 constexpr uint64_t kGroupThreads = 256;
-// Neighbouring rows a threadgroup of the strided kernel takes: as many as
-// 4-byte elements make up a cache line of 128 bytes.
-constexpr uint64_t kColumns = 32;
+// Bytes of rows side by side that a threadgroup takes: a cache line; half of it
+// where that keeps the threadgroup's values, and so its threads, so few that
+// several of them share a core; or what a GPU fetches from memory at least, where
+// cores would be idle otherwise.
+constexpr uint64_t kLineBytes = 128;
+constexpr uint64_t kHalfLineBytes = 64;
+constexpr uint64_t kMinLineBytes = 32;
+constexpr uint64_t kTileValues = 16384;
+// Rows that a threadgroup of log_softmax_transpose takes at least: a cache line
+// of 4-byte elements to write, and half of one of 2-byte elements.
+constexpr uint64_t kTransposedRows = 32;
 // Rows up to this length are done before a second launch would have begun.
 constexpr uint64_t kMinSplitRow = 4096;
-// A smaller chunk would leave a thread of its threadgroup less than 8 elements.
-constexpr uint64_t kMinChunk = 8 * kGroupThreads;
 // Chunks begin at multiples of this, a cache line of 4-byte elements.
 constexpr uint64_t kChunkAlignment = 32;
 // Threadgroups that keep a core busy while some of them wait for memory.
 constexpr uint64_t kGroupsPerCore = 4;
+// Rows up to this length are read by a thread each, and so written side by side
+// without a detour through threadgroup memory.
+constexpr uint64_t kTinyRow =
+    LOG_SOFTMAX_ROW_VECTORS * LOG_SOFTMAX_SCALARS_PER_VECTOR;
 // Positions in a grid are 32-bit, rows past this count go to the z axis.
 constexpr uint64_t kMaxGridRows = uint64_t{1} << 31;
 // How far past the last row or element a kernel counts before it compares: no
 // kernel takes more at a time.
-constexpr uint64_t kIndexOvershoot = kMaxRegisterRow;
+constexpr uint64_t kIndexOvershoot = 32768;
 
 // One dimension of the problem; strides are in elements.
 struct Dim {
@@ -56,6 +64,12 @@ struct Dim {
 struct Problem {
   Dim reduced;
   std::vector<Dim> rows; // coalesced, innermost first, no dimension of size 1
+  uint64_t element_size; // bytes
+  bool aligned; // both tensors begin where a vector may
+
+  uint64_t vector_size() const {
+    return LOG_SOFTMAX_VECTOR_BYTES / element_size;
+  }
 
   uint64_t row_count() const {
     uint64_t count = 1;
@@ -67,9 +81,12 @@ struct Problem {
 };
 
 enum class Kernel : uint32_t {
-  Row, // log_softmax_row: a row in registers, one read
+  Row, // log_softmax_row: rows that lie along the reduced dimension
   Split, // log_softmax_partial and log_softmax_finalize: few long rows
-  Strided, // log_softmax: everything else
+  Strided, // log_softmax: rows side by side
+  LongStrided, // log_softmax_long: as Strided, of any length
+  Transpose, // log_softmax_transpose: as Row, but side by side in the output
+  LongRow, // log_softmax_long_row: as Row, of any length
 };
 
 struct Launch {
@@ -138,14 +155,21 @@ inline std::vector<Dim> coalesce(std::vector<Dim> dims) {
 }
 
 // Of tensors with `ndim` dimensions, none of them empty; `dim` is in [0, ndim),
-// and ignored where ndim is 0.
+// and ignored where ndim is 0. The offsets, in bytes, are the tensors' in memory
+// that is aligned for vectors.
 inline Problem make_problem(
     const int64_t* sizes,
     const int64_t* input_strides,
     const int64_t* output_strides,
     int64_t ndim,
-    int64_t dim) {
+    int64_t dim,
+    uint64_t element_size,
+    uint64_t input_offset,
+    uint64_t output_offset) {
   Problem problem;
+  problem.element_size = element_size;
+  problem.aligned = input_offset % LOG_SOFTMAX_VECTOR_BYTES == 0 &&
+      output_offset % LOG_SOFTMAX_VECTOR_BYTES == 0;
   for (int64_t d = 0; d < ndim; ++d) {
     Dim current;
     if (sizes[d] != 1) {
@@ -186,14 +210,124 @@ inline bool can_use_u32(const Problem& problem) {
   return last <= std::numeric_limits<uint32_t>::max();
 }
 
+// Whether rows' neighbours in the output are other rows, unlike in the input.
+inline bool transposes(const Problem& problem) {
+  return reduces_innermost(problem) && !problem.rows.empty() &&
+      problem.rows.front().output_stride < problem.reduced.output_stride;
+}
+
+// Whether every row's first unit, and every step from unit to unit, is a
+// multiple of the vector size away from the tensor's beginning.
+inline bool steps_in_vectors(
+    const Problem& problem,
+    uint64_t Dim::* stride,
+    bool along_row) {
+  const uint64_t vector = problem.vector_size();
+  const auto& rows = problem.rows;
+  if (!along_row && (rows.empty() || problem.reduced.*stride % vector != 0)) {
+    return false;
+  }
+  const Dim& along = along_row ? problem.reduced : rows.front();
+  return problem.aligned && along.*stride == 1 && along.size % vector == 0 &&
+      std::all_of(
+             rows.begin() + (along_row ? 0 : 1),
+             rows.end(),
+             [&](const Dim& dim) { return dim.*stride % vector == 0; });
+}
+
+inline bool uses_vectors(Kernel kernel, const Problem& problem) {
+  switch (kernel) {
+    case Kernel::Row:
+    case Kernel::LongRow:
+    case Kernel::Split:
+      return problem.reduced.input_stride == 1 &&
+          problem.reduced.size >= kMinVectorsOfRow * problem.vector_size();
+    case Kernel::Strided:
+    case Kernel::LongStrided:
+      return steps_in_vectors(problem, &Dim::input_stride, false) &&
+          steps_in_vectors(problem, &Dim::output_stride, false);
+    case Kernel::Transpose:
+      return steps_in_vectors(problem, &Dim::input_stride, true) &&
+          steps_in_vectors(problem, &Dim::output_stride, false);
+  }
+  return false;
+}
+
+// How a row, or as many neighbouring rows as a unit has values, is dealt out to
+// threads.
+struct Units {
+  uint64_t size; // values of a unit
+  uint64_t count;
+  uint64_t held; // by a thread
+  uint64_t max_threads;
+
+  uint64_t threads() const {
+    return std::min(ceil_div(count, held), max_threads);
+  }
+
+  bool fit() const {
+    return count <= held * max_threads;
+  }
+};
+
+constexpr uint64_t held_vectors(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::Row:
+      return LOG_SOFTMAX_ROW_VECTORS;
+    case Kernel::Split:
+      return LOG_SOFTMAX_CHUNK_VECTORS;
+    case Kernel::Strided:
+    case Kernel::LongStrided:
+      return LOG_SOFTMAX_COLUMN_VECTORS;
+    case Kernel::Transpose:
+      return LOG_SOFTMAX_TRANSPOSE_VECTORS;
+    case Kernel::LongRow:
+      return LOG_SOFTMAX_LONG_ROW_VECTORS;
+  }
+  return 1;
+}
+
+constexpr bool is_strided(Kernel kernel) {
+  return kernel == Kernel::Strided || kernel == Kernel::LongStrided;
+}
+
+// Units of neighbouring rows, side by side, that a threadgroup takes unless there
+// are too few.
+inline uint64_t line_units(const Problem& problem, uint64_t unit_size) {
+  const uint64_t unit_bytes = unit_size * problem.element_size;
+  uint64_t units = std::min<uint64_t>(
+      kLineBytes / unit_bytes, c10::metal::simdgroup_size);
+  while (units * unit_bytes > kHalfLineBytes &&
+         units * unit_size * problem.reduced.size > kTileValues) {
+    units /= 2;
+  }
+  return units;
+}
+
+inline Units make_units(const Problem& problem, Kernel kernel) {
+  const bool vectors = uses_vectors(kernel, problem);
+  const uint64_t held = held_vectors(kernel);
+  const uint64_t size = vectors ? problem.vector_size() : 1;
+  return {
+      size,
+      ceil_div(problem.reduced.size, is_strided(kernel) ? 1 : size),
+      vectors ? held : held * LOG_SOFTMAX_SCALARS_PER_VECTOR,
+      is_strided(kernel)
+          ? LOG_SOFTMAX_COLUMN_THREADS / line_units(problem, size)
+          : LOG_SOFTMAX_MAX_THREADS};
+}
+
 // Whether `kernel` gives right results at all.
 inline bool can_use(Kernel kernel, const Problem& problem) {
   switch (kernel) {
     case Kernel::Row:
-      return problem.reduced.size <= kMaxRegisterRow;
+    case Kernel::Strided:
+      return make_units(problem, kernel).fit();
     case Kernel::Split:
       return problem.row_count() <= kMaxGridRows;
-    case Kernel::Strided:
+    case Kernel::LongStrided:
+    case Kernel::Transpose:
+    case Kernel::LongRow:
       return true;
   }
   return false;
@@ -201,22 +335,27 @@ inline bool can_use(Kernel kernel, const Problem& problem) {
 
 inline Kernel choose_kernel(const Problem& problem, uint64_t cores) {
   const uint64_t size = problem.reduced.size;
-  const uint64_t rows = problem.row_count();
   // A row that fits is read once if it is not split, so only idle cores justify
   // splitting it. Others are read twice either way.
-  const uint64_t busy =
-      size <= kMaxRegisterRow ? cores : kGroupsPerCore * cores;
-  if (size > kMinSplitRow && rows < busy) {
+  const uint64_t busy = make_units(problem, Kernel::LongRow).fit()
+      ? cores
+      : kGroupsPerCore * cores;
+  if (size > kMinSplitRow && problem.row_count() < busy) {
     return Kernel::Split;
   }
-  if (reduces_innermost(problem) && size > kTinyRow &&
-      size <= kMaxRegisterRow) {
-    return Kernel::Row;
+  if (!reduces_innermost(problem)) {
+    return can_use(Kernel::Strided, problem) ? Kernel::Strided
+                                             : Kernel::LongStrided;
   }
-  return Kernel::Strided;
+  if (transposes(problem) && size > kTinyRow) {
+    return Kernel::Transpose;
+  }
+  return size <= kLongRow ? Kernel::Row : Kernel::LongRow;
 }
 
-inline LogSoftmaxParams<uint64_t> make_params(const Problem& problem) {
+inline LogSoftmaxParams<uint64_t> make_params(
+    const Problem& problem,
+    Kernel kernel) {
   LogSoftmaxParams<uint64_t> params{};
   for (size_t d = 0; d < problem.rows.size(); ++d) {
     params.row_sizes[d] = problem.rows[d].size;
@@ -230,6 +369,7 @@ inline LogSoftmaxParams<uint64_t> make_params(const Problem& problem) {
   params.dim_output_stride = problem.reduced.output_stride;
   params.chunk_size = problem.reduced.size;
   params.chunks = 1;
+  params.vectors = uses_vectors(kernel, problem);
   return params;
 }
 
@@ -245,6 +385,7 @@ inline LogSoftmaxParams<uint32_t> narrow(
     narrowed.row_output_strides[d] = to_u32(params.row_output_strides[d]);
   }
   narrowed.row_ndim = params.row_ndim;
+  narrowed.vectors = params.vectors;
   narrowed.rows = to_u32(params.rows);
   narrowed.dim_size = to_u32(params.dim_size);
   narrowed.dim_input_stride = to_u32(params.dim_input_stride);
@@ -254,45 +395,79 @@ inline LogSoftmaxParams<uint32_t> narrow(
   return narrowed;
 }
 
+// Layers of at most kMaxGridRows rows, or a few more for a multiple of `step`:
+// rows of one, and their number.
+inline std::pair<uint64_t, uint64_t> grid_rows(uint64_t rows, uint64_t step) {
+  const uint64_t layers = ceil_div(rows, kMaxGridRows);
+  return {round_up(ceil_div(rows, layers), step), layers};
+}
+
 inline Launch row_launch(
     std::string kernel,
-    const LogSoftmaxParams<uint64_t>& params) {
+    const Problem& problem,
+    const Units& units) {
   constexpr uint64_t simdgroup = c10::metal::simdgroup_size;
-  const uint64_t wanted =
-      round_up(ceil_div(params.dim_size, kRowValuesWanted), simdgroup);
-  const uint64_t threads = std::min<uint64_t>(wanted, LOG_SOFTMAX_MAX_THREADS);
-  const uint64_t layers = ceil_div(params.rows, kMaxGridRows);
-  const uint64_t rows = ceil_div(params.rows, layers);
+  // What vectors leave of a row at both its ends takes a thread a value.
+  const bool whole = units.size == 1 ||
+      steps_in_vectors(problem, &Dim::input_stride, true);
+  const uint64_t least = whole ? 1 : 2 * units.size;
+  const uint64_t wanted = std::max(units.threads(), least);
+  const uint64_t threads = wanted <= simdgroup ? ceil_power_of_two(wanted)
+                                               : round_up(wanted, simdgroup);
+  const auto [rows, layers] = grid_rows(problem.row_count(), 1);
   // Only rows of a single simdgroup may share a threadgroup: they need no
   // barrier.
   const uint64_t rows_per_group =
-      threads == simdgroup ? std::min(rows, kGroupThreads / simdgroup) : 1;
+      threads <= simdgroup ? std::min(rows, kGroupThreads / threads) : 1;
+  return {
+      std::move(kernel), {threads, rows, layers}, {threads, rows_per_group, 1}};
+}
+
+inline Launch transpose_launch(
+    std::string kernel,
+    const Problem& problem,
+    const Units& units) {
+  constexpr uint64_t most = LOG_SOFTMAX_TRANSPOSE_THREADS / kTransposedRows;
+  const uint64_t threads =
+      std::min(ceil_power_of_two(units.threads()), most);
+  const uint64_t rows_per_group = std::max(kTransposedRows, kGroupThreads / threads);
+  const auto [rows, layers] = grid_rows(problem.row_count(), rows_per_group);
   return {
       std::move(kernel), {threads, rows, layers}, {threads, rows_per_group, 1}};
 }
 
 inline Launch strided_launch(
     std::string kernel,
-    const LogSoftmaxParams<uint64_t>& params,
-    bool innermost) {
-  const uint64_t all_columns =
-      std::min(ceil_power_of_two(params.rows), kGroupThreads);
-  const bool along_row = innermost && params.dim_size > kTinyRow;
-  uint64_t columns = along_row ? 1 : std::min(all_columns, kColumns);
-  const uint64_t slices = std::min(
-      floor_power_of_two(ceil_div(params.dim_size, LOG_SOFTMAX_LOOP_VALUES)),
-      LOG_SOFTMAX_MAX_THREADS / columns);
-  if (columns * slices < kGroupThreads) {
-    columns = std::min(all_columns, kGroupThreads / slices);
+    const Problem& problem,
+    const Units& units,
+    uint64_t cores) {
+  constexpr uint64_t simdgroup = c10::metal::simdgroup_size;
+  const uint64_t row_units = ceil_div(problem.row_count(), units.size);
+  const uint64_t unit_bytes = units.size * problem.element_size;
+  uint64_t columns = line_units(problem, units.size);
+  while (columns * unit_bytes > kMinLineBytes && row_units < cores * columns) {
+    columns /= 2;
   }
-  const uint64_t layers = ceil_div(params.rows, kMaxGridRows);
-  const uint64_t width = round_up(ceil_div(params.rows, layers), columns);
+  const uint64_t all_columns = ceil_power_of_two(row_units);
+  columns = std::min(columns, all_columns);
+  const uint64_t wanted = units.threads();
+  const uint64_t slices = wanted * columns <= simdgroup
+      ? ceil_power_of_two(wanted)
+      : round_up(wanted, simdgroup / columns);
+  // Rows that are a thread's alone, or a simdgroup's, are as many as fit.
+  const uint64_t fit = slices == 1 ? kGroupThreads : simdgroup / slices;
+  columns = std::min(std::max(columns, fit), all_columns);
+  const auto [width, layers] = grid_rows(row_units, columns);
   return {std::move(kernel), {width, slices, layers}, {columns, slices, 1}};
 }
 
-inline void split(LogSoftmaxParams<uint64_t>& params, uint64_t cores) {
+inline void split(
+    LogSoftmaxParams<uint64_t>& params,
+    uint64_t unit_size,
+    uint64_t cores) {
   const uint64_t wanted = ceil_div(kGroupsPerCore * cores, params.rows);
-  const uint64_t most = ceil_div(params.dim_size, kMinChunk);
+  // At least a unit for each thread of a chunk.
+  const uint64_t most = ceil_div(params.dim_size, kGroupThreads * unit_size);
   params.chunk_size = round_up(
       ceil_div(params.dim_size, std::min(wanted, most)), kChunkAlignment);
   params.chunks = ceil_div(params.dim_size, params.chunk_size);
@@ -306,14 +481,16 @@ inline Plan make_plan(
     uint64_t cores,
     Kernel kernel,
     bool use_u32) {
-  Plan plan{kernel, use_u32, make_params(problem), {}, 0};
+  Plan plan{kernel, use_u32, make_params(problem, kernel), {}, 0};
   const std::string suffix = "_" + dtype + (use_u32 ? "_u32" : "_u64");
+  const auto units = make_units(problem, kernel);
   switch (kernel) {
     case Kernel::Row:
-      plan.launches = {row_launch("log_softmax_row" + suffix, plan.params)};
+      plan.launches = {
+          row_launch("log_softmax_row" + suffix, problem, units)};
       break;
     case Kernel::Split: {
-      split(plan.params, cores);
+      split(plan.params, units.size, cores);
       const std::array<uint64_t, 3> grid = {
           kGroupThreads, plan.params.chunks, plan.params.rows};
       const std::array<uint64_t, 3> group = {kGroupThreads, 1, 1};
@@ -324,8 +501,20 @@ inline Plan make_plan(
       break;
     }
     case Kernel::Strided:
-      plan.launches = {strided_launch(
-          "log_softmax" + suffix, plan.params, reduces_innermost(problem))};
+      plan.launches = {
+          strided_launch("log_softmax" + suffix, problem, units, cores)};
+      break;
+    case Kernel::LongStrided:
+      plan.launches = {
+          strided_launch("log_softmax_long" + suffix, problem, units, cores)};
+      break;
+    case Kernel::LongRow:
+      plan.launches = {
+          row_launch("log_softmax_long_row" + suffix, problem, units)};
+      break;
+    case Kernel::Transpose:
+      plan.launches = {
+          transpose_launch("log_softmax_transpose" + suffix, problem, units)};
       break;
   }
   return plan;
