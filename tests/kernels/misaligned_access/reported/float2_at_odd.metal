@@ -5,6 +5,6 @@ using namespace metal;
 
 kernel void float2_at_odd(
     device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
-  const float2 pair = *(device const float2*)(x + 3 * i);
+  device const float2& pair = *(device const float2*)(x + 3 * i);
   out[i] = pair.x + pair.y;
 }

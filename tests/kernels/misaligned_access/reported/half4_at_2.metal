@@ -5,6 +5,6 @@ using namespace metal;
 
 kernel void half4_at_2(
     device const half* x, device float* out, uint i [[thread_position_in_grid]]) {
-  const half4 four = *(device const half4*)(x + 2 + 4 * i);
+  device const half4& four = *(device const half4*)(x + 2 + 4 * i);
   out[i] = float(four.x + four.w);
 }

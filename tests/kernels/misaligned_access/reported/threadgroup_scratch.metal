@@ -6,6 +6,6 @@ using namespace metal;
 kernel void threadgroup_scratch(device float* out, uint i [[thread_index_in_threadgroup]]) {
   threadgroup float scratch[32];
   for (uint k = 0; k < 8; ++k) scratch[8 * i + k] = k;
-  const float2 pair = *(threadgroup const float2*)(scratch + 8 * i + 1);
+  threadgroup const float2& pair = *(threadgroup const float2*)(scratch + 8 * i + 1);
   out[i] = pair.x + pair.y;
 }
