@@ -122,6 +122,10 @@ DECLARATIONS = """\
     [[patch.uncovered]]
     kernel = "*_u64"
     why = "it takes gigabytes"
+
+    [[patch.fast_math]]
+    path = "*.metal"
+    why = "not at issue here"
     """
 
 
@@ -182,12 +186,14 @@ def bench_report(before: float = 30.0, after: float = 10.0, backend: str = "mps"
 class ProposalTestCase(CheckoutTestCase):
     """A test with the small series, applied once ``make_applied`` is called."""
 
+    base = BASE
+
     def setUp(self) -> None:
         super().setUp()
         self.root = self.directory / "base"
         self.patch_set = self.directory / "small"
         self.files = patch_set_files()
-        make_checkout(self.root, BASE)
+        make_checkout(self.root, self.base)
 
     def make_applied(self, **changes: str) -> AppliedSeries:
         """Apply the series, with ``changes`` to `files` by path, as keywords ``**{path: text}``."""

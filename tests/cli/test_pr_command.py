@@ -5,16 +5,34 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+from typing import ClassVar
+from unittest import mock
 
 from checkouts import Outcome, Snapshot, make_checkout, run_git
-from proposals import BASE, SECOND_PATCH, ProposalTestCase, bench_report, suite_result
+from proposals import (
+    BASE,
+    SECOND_PATCH,
+    UPSTREAM_TEST,
+    ProposalTestCase,
+    bench_report,
+    suite_result,
+)
+
+from mpskit.pullrequest.checks import branches, commits
+from mpskit.pullrequest.evidence import Source
+from mpskit.pullrequest.upstream_tests import UpstreamRun
 
 FAST = ("--skip-build", "--skip-tests")
 
 
 class _Command(ProposalTestCase):
+    # The kernels are mpskit's own: how they are formatted, and how long they are, is not at issue.
+    base: ClassVar = {**BASE, ".clang-format": "DisableFormat: true\n"}
+
     def setUp(self) -> None:
         super().setUp()
+        self.enterContext_(mock.patch.object(commits, "_MOST_LINES", 10**6))
         self.out = self.directory / "out"
         self.report = self.write_json("report.json", suite_result().to_json())
         self.bench = self.write_json("bench.json", bench_report().to_json())
@@ -52,8 +70,8 @@ class PrCommandTest(_Command):
   not run lintrunner: WHY
   pass    latency measured: Apple M1 Pro GPU
   pass    replaced code is gone: TORCH_IMPL_FUNC(log_softmax_mps_out) removed, with its includes and cache keys
-  pass    no fast math: none in the kernels
-  pass    clang-format: 4 files, clang-format VERSION, PyTorch's style as mpskit has it
+  pass    no fast math: only where declared: *.metal (not at issue here)
+  pass    clang-format: 4 files, clang-format VERSION, the checkout's style
   pass    commit message: subject of 31 characters, longest line 31
   pass    form of the files: 6 files
   pass    diff size: N changed lines in 6 files
@@ -79,18 +97,23 @@ exit code 0
         )
         self.assertEqual(Snapshot.take(self.root), before)
 
-    def test_everything_is_run(self) -> None:
+    def test_the_run_of_the_upstream_tests_is_written(self) -> None:
         self.make_applied()
-        outcome = self.green("--check", "--skip-build")
-        self.assertEqual(outcome.exit_code, 0, outcome.output)
-        self.assertIn("1 tests launched 12 of 24 kernels; declared: *_u64", outcome.output)
-        self.assertRegex(outcome.output, r"pass    sanitizer: \d+ launches, no reports")
+        run = UpstreamRun("cpu", 2, [], {"log_softmax_float_u32": 3}, {}, 7, ["out of bounds"])
+        with mock.patch.object(branches, "run_upstream_tests", return_value=run) as run_tests:
+            outcome = self.green("--out", self.out, "--skip-build")
+        run_tests.assert_called_once_with("_log_softmax.out", self.root, [UPSTREAM_TEST])
+        self.assertIn("fail    sanitizer: out of bounds", outcome.output)
+        written = json.loads((self.out / "forward/upstream_tests.json").read_text())
+        self.assertEqual(written, run.to_json())
+        digest = Source.of(Path("x"), (self.out / "forward/upstream_tests.json").read_bytes())
+        self.assertIn(digest.digest[:16], (self.out / "forward/PR.md").read_text())
 
     def test_the_patch_files_give_the_same_tree_elsewhere(self) -> None:
         self.make_stack()
         self.green("--out", self.out, *FAST)
         clean = self.directory / "clean"
-        make_checkout(clean, BASE)
+        make_checkout(clean, self.base)
         patches = sorted(map(str, self.out.glob("*.patch")))
         self.assertEqual(len(patches), 2)
         run_git(clean, "am", "--quiet", "--keep-non-patch", *patches)

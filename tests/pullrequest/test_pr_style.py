@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest import mock
 
 from checkouts import ACTIVATION
-from proposals import BASE, HOST, METAL, PLAN, REMOVED_INCLUDE, SERIES, ProposalTestCase
+from proposals import BASE, HOST, KERNELS, METAL, PLAN, REMOVED_INCLUDE, SERIES, ProposalTestCase
 
 from mpskit.pullrequest.checks import style
 
@@ -15,7 +15,20 @@ from mpskit.pullrequest.checks import style
 _WIDE_INDENT = "BasedOnStyle: LLVM\nIndentWidth: 7\n"
 
 
+# Files as PyTorch's style has them, one a language.
+FORMATTED = {
+    f"{KERNELS}/LogSoftmax.h": "#pragma once\n",
+    METAL: "kernel void scale(device float* x, uint i [[thread_position_in_grid]]) {}\n",
+    HOST: "TORCH_IMPL_FUNC(log_softmax_mps_out)\n(const Tensor& self) {}\n",
+    PLAN: "inline int twice(int value) {\n  return 2 * value;\n}\n",
+}
+
+
 class ClangFormatTest(ProposalTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.files.update(FORMATTED)
+
     def test_passes(self) -> None:
         self.assert_passes(
             style.clang_format(self.only_commit()), "4 files", "PyTorch's style as mpskit has it"

@@ -4,16 +4,42 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from pathlib import Path
+from unittest import mock
 
 from proposals import SECOND_PATCH, ProposalTestCase, bench_report, suite_result
 
+from mpskit.pullrequest import memory
 from mpskit.pullrequest.rendering import byte_size, render, unwrapped
 from mpskit.pullrequest.upstream_tests import UpstreamRun
+from mpskit.verify.benchmarks.workloads import Workload
 
 RUN = UpstreamRun("cpu", 2, [], {"log_softmax_row_float_u32": 3}, {}, 7, [])
 
 
+def fixed_allocations(_: Path, workloads: Iterable[Workload]) -> list[memory.Allocation]:
+    return [
+        memory.Allocation(workload, "row", workload.tensor_bytes, 8 * i)
+        for i, workload in enumerate(workloads)
+    ]
+
+
+class MemoryTest(ProposalTestCase):
+    def test_partial_results_are_the_temporaries(self) -> None:
+        self.make_applied()
+        workloads = [Workload((64, 1000), -1, "float16"), Workload((1, 151936), -1, "float32")]
+        short, long = memory.allocations(self.root, workloads)
+        self.assertEqual((short.result, short.temporaries), (128000, 0))
+        self.assertEqual(long.result, 4 * 151936)
+        self.assertTrue(0 < long.temporaries < 10000)
+
+
 class TextTest(ProposalTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.enterContext_(mock.patch.object(memory, "allocations", fixed_allocations))
+
     def neutral(self, text: str) -> str:
         return re.sub(r"SHA-256 `[0-9a-f]{16}`", "SHA-256 `DIGEST`", text)
 
@@ -69,7 +95,7 @@ What the op allocates on a GPU of 16 cores: its result and, where rows are split
 | Shape | Dtype | Dim | Layout | Branch | Result | Temporaries |
 | --- | --- | ---: | --- | --- | ---: | ---: |
 | `64x1000` | float32 | -1 | contiguous | row | 250 KiB | 0 B |
-| `1x151936` | float32 | -1 | contiguous | split | 593.5 KiB | 512 B |
+| `1x151936` | float32 | -1 | contiguous | row | 593.5 KiB | 8 B |
 
 ## Accuracy
 

@@ -72,8 +72,10 @@ class RunTest(ProposalTestCase):
         self.assertEqual(len(found.problems), 2)
         self.assertIn("AssertionError", found.problems[0])
         self.assertIn("was skipped: not now", found.problems[1])
-        self.assertEqual(found.launches, {"log_softmax_row_float_u32": 1})
-        self.assertEqual(len({name for names in found.branches.values() for name in names}), 24)
+        self.assertEqual(sum(found.launches.values()), 1)
+        branches_of_dtypes = {name for names in found.branches.values() for name in names}
+        self.assertGreater(len(branches_of_dtypes), len(found.launches))
+        self.assertLessEqual(set(found.launches), branches_of_dtypes)
         self.assertEqual(found.reports, [])
 
     def test_a_file_that_does_not_run(self) -> None:

@@ -113,9 +113,8 @@ def fast_math(item: PatchCommit, declared: tuple[Exemption, ...]) -> Check:
         source = CppSource(text)
         for match in _FAST.finditer(source.code):
             problems.append(f"{path}:{source.line_of(match.start())} uses {match.group()}")
-    otherwise = "none in the kernels"
-    if declared:
-        otherwise += " but in " + ", ".join(f"{entry.subject} ({entry.why})" for entry in declared)
+    reasons = ", ".join(f"{entry.subject} ({entry.why})" for entry in declared)
+    otherwise = f"only where declared: {reasons}" if declared else "none in the kernels"
     return judged("no fast math", problems, otherwise, item.patch.name)
 
 
