@@ -14,7 +14,7 @@ from mpskit.patching import default_patch_set_directory, load_patch_set
 from mpskit.pullrequest.applied import AppliedSeries, PatchCommit
 from mpskit.pullrequest.checks import Material
 from mpskit.pullrequest.declarations import load_declarations
-from mpskit.pullrequest.evidence import load_bench, load_test_report
+from mpskit.pullrequest.evidence import load_benches, load_test_report
 from mpskit.verify.accuracy import Errors
 from mpskit.verify.benchmarks.run import Measurement, Report
 from mpskit.verify.benchmarks.timing import Timing
@@ -221,8 +221,9 @@ class ProposalTestCase(CheckoutTestCase):
             load_declarations(series.patch_set),
             load_test_report(self.write_json("report.json", result.to_json())) if result else None,
             tuple(
-                load_bench(self.write_json(f"bench{i}.json", bench.to_json()))
+                loaded
                 for i, bench in enumerate(benches)
+                for loaded in load_benches(self.write_json(f"bench{i}.json", bench.to_json()))
             ),
         )
 

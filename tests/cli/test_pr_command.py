@@ -66,7 +66,7 @@ class PrCommandTest(_Command):
   not run build: host: left out by --skip-build
   pass    OpInfo report: 4 passed on the cpu backend
   pass    skipped tests: 0 skipped, 0 declared
-  pass    no shape slower: 2 workloads
+  pass    no shape slower: 2 workloads, compared with torch
   not run lintrunner: WHY
   pass    latency measured: Apple M1 Pro GPU
   pass    replaced code is gone: TORCH_IMPL_FUNC(log_softmax_mps_out) removed, with its includes and cache keys

@@ -10,7 +10,7 @@ from proposals import DECLARATIONS, SECOND_PATCH, ProposalTestCase, bench_report
 
 from mpskit.errors import MpskitError
 from mpskit.pullrequest.checks import runs
-from mpskit.pullrequest.evidence import load_bench, load_test_report
+from mpskit.pullrequest.evidence import load_benches, load_test_report
 from mpskit.verify.suite import Failure, Outcomes
 
 
@@ -59,7 +59,7 @@ class BenchTest(ProposalTestCase):
         self.assert_passes(
             runs.latency_is_measured(material, series.commits[0]), "Apple M1 Pro GPU"
         )
-        self.assert_passes(runs.nothing_is_slower(material), "2 workloads")
+        self.assert_passes(runs.nothing_is_slower(material), "2 workloads, compared with torch")
 
     def test_none(self) -> None:
         series = self.make_applied()
@@ -87,7 +87,7 @@ class BenchTest(ProposalTestCase):
         slower = bench_report(before=10.0, after=20.0)
         self.assert_fails(
             runs.nothing_is_slower(self.material(series, None, slower)),
-            "64x1000 dim -1 float32 on Apple M1 Pro GPU: 10.0 us before, 20.0 us after",
+            "64x1000 dim -1 float32 on Apple M1 Pro GPU: 10.0 us with torch, 20.0 us after",
         )
         noise = bench_report(before=10.0, after=10.1)
         self.assert_passes(runs.nothing_is_slower(self.material(series, None, noise)))
@@ -98,15 +98,21 @@ class BenchTest(ProposalTestCase):
         self.assert_passes(runs.nothing_is_slower(self.material(series, None, slower)))
 
 
+def test_several_runs_in_one_file(tmp_path: Path) -> None:
+    file = tmp_path / "bench.json"
+    file.write_text(json.dumps({name: bench_report(30.0).to_json() for name in ("a", "b")}))
+    assert [bench.report for bench in load_benches(file)] == [bench_report(30.0)] * 2
+
+
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     report, bench = tmp_path / "report.json", tmp_path / "bench.json"
     report.write_text(json.dumps(suite_result().to_json()))
     bench.write_text(json.dumps(bench_report().to_json()))
     assert load_test_report(report).result == suite_result()
-    assert load_bench(bench).report == bench_report()
+    assert [item.report for item in load_benches(bench)] == [bench_report()]
 
 
-@pytest.mark.parametrize("load", [load_test_report, load_bench])
+@pytest.mark.parametrize("load", [load_test_report, load_benches])
 @pytest.mark.parametrize("content", ["", "[]", "{}", "not JSON", '{"tests": 1}'])
 def test_other_files_are_refused(load, content: str, tmp_path: Path) -> None:
     file = tmp_path / "x.json"

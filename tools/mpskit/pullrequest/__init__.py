@@ -16,7 +16,7 @@ from mpskit.patching import PatchSet
 from mpskit.pullrequest.applied import AppliedSeries
 from mpskit.pullrequest.checks import Check, Findings, Material, Outcome, Scope, check
 from mpskit.pullrequest.declarations import load_declarations
-from mpskit.pullrequest.evidence import load_bench, load_test_report
+from mpskit.pullrequest.evidence import load_benches, load_test_report
 from mpskit.pullrequest.publishing import commands, push
 from mpskit.pullrequest.rendering import PullRequest, render
 from mpskit.pullrequest.writing import text_files, write
@@ -72,7 +72,7 @@ def prepare(
         AppliedSeries.find(checkout, patch_set),
         load_declarations(patch_set),
         load_test_report(report) if report else None,
-        tuple(map(load_bench, benches)),
+        tuple(bench for file in benches for bench in load_benches(file)),
     )
     findings = check(material, scope or Scope())
     requests = tuple(

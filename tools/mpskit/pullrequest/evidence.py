@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from mpskit.errors import MpskitError
 from mpskit.verify.accuracy import Errors
-from mpskit.verify.benchmarks.run import Measurement, Report
+from mpskit.verify.benchmarks.run import REFERENCE, TORCH, Measurement, Report
 from mpskit.verify.benchmarks.timing import Timing
 from mpskit.verify.benchmarks.workloads import Workload
 from mpskit.verify.suite import Failure, Outcomes, SuiteResult, WorstError
@@ -50,6 +50,16 @@ class Bench:
     source: Source
     report: Report
 
+    @property
+    def baseline(self) -> str:
+        """What the kernels are compared with: on MPS what they replace, torch's own op there.
+
+        Elsewhere torch's op is another device's, and the plain design that reads each row three
+        times, run through the same backend, stands in for it where it was measured.
+        """
+        has_reference = any(REFERENCE in item.timings for item in self.report.measurements)
+        return REFERENCE if self.report.backend != "mps" and has_reference else TORCH
+
 
 def load_test_report(file: Path) -> TestReport:
     """Reads what ``mpskit test --json`` printed into ``file``.
@@ -61,16 +71,16 @@ def load_test_report(file: Path) -> TestReport:
     return TestReport(source, result)
 
 
-def load_bench(file: Path) -> Bench:
-    """Reads what ``mpskit bench --json`` printed into ``file``.
+def load_benches(file: Path) -> tuple[Bench, ...]:
+    """Reads what ``mpskit bench --json`` printed into ``file``, or several such, by name.
 
     Raises:
         MpskitError: it is not that, or it measured nothing.
     """
-    source, report = _load(file, "mpskit bench --json", _bench_report)
-    if not report.measurements:
+    source, reports = _load(file, "mpskit bench --json", _bench_reports)
+    if not all(report.measurements for report in reports):
         raise MpskitError(f"{file} has no measurements.", hint=f"mpskit bench --json > {file}")
-    return Bench(source, report)
+    return tuple(Bench(source, report) for report in reports)
 
 
 def _load(
@@ -105,6 +115,11 @@ def _suite_result(data: dict[str, Any]) -> SuiteResult:
             "failures": tuple(_make(Failure, item) for item in data["failures"]),
         },
     )
+
+
+def _bench_reports(data: dict[str, Any]) -> list[Report]:
+    several = "measurements" not in data and bool(data)
+    return list(map(_bench_report, data.values())) if several else [_bench_report(data)]
 
 
 def _bench_report(data: dict[str, Any]) -> Report:

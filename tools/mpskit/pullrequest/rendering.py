@@ -18,6 +18,7 @@ from mpskit.pullrequest.evidence import Bench, Source, TestReport
 from mpskit.pullrequest.footnotes import Footnotes
 from mpskit.pullrequest.upstream_tests import UpstreamRun
 from mpskit.verify.benchmarks.report import accuracy_table, pull_request_table, summary
+from mpskit.verify.benchmarks.run import TORCH
 from mpskit.verify.benchmarks.workloads import BUILT_IN, Workload, load_workloads
 from mpskit.verify.suite import SuiteResult, split_host_name
 
@@ -159,8 +160,8 @@ class _Text:
         for bench in self._benches:
             report = bench.report
             mark = self._bench_mark(bench)
-            yield f"{report.device}, {_what_was_compared(report.backend)}{mark}"
-            yield pull_request_table(report).partition("\n\n")[0]
+            yield f"{report.device}, {_what_was_compared(bench)}{mark}"
+            yield pull_request_table(report, bench.baseline).partition("\n\n")[0]
             yield _bullets(summary(report))
 
     def _memory(self) -> Iterator[str]:
@@ -265,12 +266,18 @@ class _Text:
             yield "No latency from an Apple GPU."
 
 
-def _what_was_compared(backend: str) -> str:
+def _what_was_compared(bench: Bench) -> str:
+    backend = bench.report.backend
     if backend == "mps":
         return "before and after on MPS."
+    before = (
+        f"torch's own {backend} kernel"
+        if bench.baseline == TORCH
+        else "a plain Metal design that reads each row three times"
+    )
     return (
-        f"not an Apple GPU: before is torch's own {backend} kernel, after the patch's Metal source "
-        f"on mpskit's {backend} backend."
+        f"not an Apple GPU: before is {before}, after the patch's Metal source on mpskit's "
+        f"{backend} backend."
     )
 
 

@@ -9,7 +9,7 @@ from mpskit.pullrequest.checks.branches import function_of
 from mpskit.pullrequest.checks.check import Check, Material, failed, judged, passed
 from mpskit.pullrequest.declarations import exempt
 from mpskit.pullrequest.evidence import Bench
-from mpskit.verify.benchmarks.run import OURS, TORCH
+from mpskit.verify.benchmarks.run import OURS
 
 
 def report_is_green(material: Material) -> Check:
@@ -50,16 +50,16 @@ def skips_are_declared(material: Material) -> Check:
 
 
 def latency_is_measured(material: Material, item: PatchCommit) -> Check:
-    """There is a benchmark with the op's present implementation beside the patch's kernels."""
+    """There is a benchmark with its baseline beside the patch's kernels."""
     name, patch = "latency measured", item.patch.name
     if function_of(item) is None:
         return failed(name, "mpskit bench does not know the op", patch)
     if not material.benches:
         return failed(name, "no --bench FILE; make one: mpskit bench --json > FILE", patch)
     problems = [
-        f"{bench.source.name} has no timings of {TORCH}"
+        f"{bench.source.name} has no timings of {bench.baseline}"
         for bench in material.benches
-        if not any(TORCH in each.timings for each in bench.report.measurements)
+        if not any(bench.baseline in each.timings for each in bench.report.measurements)
     ]
     devices = ", ".join(dict.fromkeys(bench.report.device for bench in material.benches))
     on_a_mac = any(bench.report.backend == "mps" for bench in material.benches)
@@ -68,13 +68,14 @@ def latency_is_measured(material: Material, item: PatchCommit) -> Check:
 
 
 def nothing_is_slower(material: Material) -> Check:
-    """No workload takes longer than the op's present implementation, unless declared."""
+    """No workload takes longer than with the benchmark's baseline, unless declared."""
     name = "no shape slower"
     if not material.benches:
         return failed(name, "no --bench FILE")
     problems = [problem for bench in material.benches for problem in _slower(material, bench)]
     count = sum(len(bench.report.measurements) for bench in material.benches)
-    return judged(name, problems, f"{count} workloads")
+    baselines = ", ".join(dict.fromkeys(bench.baseline for bench in material.benches))
+    return judged(name, problems, f"{count} workloads, compared with {baselines}")
 
 
 def _slower(material: Material, bench: Bench) -> Iterator[str]:
@@ -84,13 +85,13 @@ def _slower(material: Material, bench: Bench) -> Iterator[str]:
         for entry in material.declarations.of(item.patch.name).slower
     ]
     for item in bench.report.measurements:
-        speed_up = item.speed_up(TORCH)
+        speed_up = item.speed_up(bench.baseline)
         if speed_up is None or speed_up >= 1 or exempt(item.workload.name, declared):
             continue
-        before, after = item.timings[TORCH], item.timings[OURS]
+        before, after = item.timings[bench.baseline], item.timings[OURS]
         # Where the middle 80 % of both runs' samples overlap, the difference is noise.
         if after.low > before.high:
             yield (
-                f"{item.workload.name} on {bench.report.device}: "
-                f"{before.median:.1f} us before, {after.median:.1f} us after"
+                f"{item.workload.name} on {bench.report.device}: {before.median:.1f} us with "
+                f"{bench.baseline}, {after.median:.1f} us after"
             )
