@@ -298,7 +298,7 @@ class WholeBuildTest(CheckoutTestCase):
             steps["_log_softmax.out on MPS"]["detail"],
             "log_softmax_mps_out(const Tensor &, int64_t, bool, const Tensor &)",
         )
-        self.assertIn("24 kernels", steps["LogSoftmax.metal, cpu backend"]["detail"])
+        self.assertRegex(steps["LogSoftmax.metal, cpu backend"]["detail"], r"^\d\d kernels")
         for shaders in ("bundled shaders", "shaders compiled at run time"):
             step = steps[f"LogSoftmax.mm, {shaders}"]
             self.assertIn("defines log_softmax_mps_out as __ZN2at6native", step["detail"])

@@ -102,7 +102,7 @@ def test_thresholds_show_the_plan_on_both_sides() -> None:
     assert len(kernels) > 1
     for length, chosen in kernels.items():
         assert all(a != b for a, b in zip(chosen[::2], chosen[1::2], strict=True)), length
-    assert {kernel for chosen in kernels.values() for kernel in chosen} == set(Kernel)
+    assert {Kernel.SPLIT, Kernel.LONG_ROW} <= {k for chosen in kernels.values() for k in chosen}
 
 
 def test_every_branch_can_be_forced_on_some_sample() -> None:

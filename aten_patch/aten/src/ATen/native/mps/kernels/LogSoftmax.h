@@ -14,8 +14,8 @@ C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_MAX_THREADS = 1024;
 // Vectors that a thread of log_softmax_row keeps in registers: 16 of them, so
 // that many threads fit on a core to hide each other's latency.
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_ROW_VECTORS = 4;
-// The same of log_softmax_long_row: as many as leave an Apple GPU core, with its
-// 208 KB of registers, 20 of 52 for the rest of the state of 1024 threads.
+// The same of log_softmax_long_row: as many as leave an Apple GPU core, with
+// its 208 KB of registers, 20 of 52 for the rest of the state of 1024 threads.
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_LONG_ROW_VECTORS = 8;
 // The same of log_softmax, whose threads have several rows to combine: the more
 // values, the fewer times. 64 registers of the 104 that 512 threads have.

@@ -47,8 +47,8 @@ struct Vector {
     Vector packed;
 #pragma unroll
     for (unsigned i = 0; i < size; i += 2) {
-      packed.bits[i / 2] = as_type<uint>(vec<T, 2>(
-          static_cast<T>(values[i]), static_cast<T>(values[i + 1])));
+      packed.bits[i / 2] = as_type<uint>(
+          vec<T, 2>(static_cast<T>(values[i]), static_cast<T>(values[i + 1])));
     }
     return packed;
   }
@@ -369,12 +369,7 @@ struct Share {
 // Of one row, or of a chunk of it. What lies ahead of the first place where a
 // vector may begin, and behind the last whole vector, is one value for each of
 // the first threads.
-template <
-    typename T,
-    typename U,
-    unsigned HELD,
-    bool REREADS,
-    typename idx_t>
+template <typename T, typename U, unsigned HELD, bool REREADS, typename idx_t>
 struct RowShare {
   Share<T, U, 1, HELD, REREADS, idx_t> units;
   bool has_edge;
@@ -404,9 +399,8 @@ struct RowShare {
     units.zeros = zeros;
     units.walk = {elements.first, elements.step, count};
 
-    const idx_t at = elements.first < head
-        ? elements.first
-        : elements.first + count * U::size;
+    const idx_t at = elements.first < head ? elements.first
+                                           : elements.first + count * U::size;
     has_edge = at < size;
     edge_input = input + at * input_stride;
     edge_output = output + at * output_stride;
@@ -467,12 +461,7 @@ static inline LogSumExp row_combine(
   return simd_combine(value);
 }
 
-template <
-    typename U,
-    unsigned HELD,
-    bool REREADS,
-    typename T,
-    typename idx_t>
+template <typename U, unsigned HELD, bool REREADS, typename T, typename idx_t>
 static inline void reduce_row(
     device const T* input,
     device T* output,
@@ -595,9 +584,11 @@ template <typename T, typename idx_t>
   threadgroup LogSumExp scratch[simdgroup_size];
   const Place place = {position.x, grid.x, simdgroup, lane};
   if (params.vectors) {
-    reduce_chunk<Vector<T>, LOG_SOFTMAX_CHUNK_VECTORS>(input, partials, params, position, place, scratch);
+    reduce_chunk<Vector<T>, LOG_SOFTMAX_CHUNK_VECTORS>(
+        input, partials, params, position, place, scratch);
   } else {
-    reduce_chunk<Scalar<T>, scalars(LOG_SOFTMAX_CHUNK_VECTORS)>(input, partials, params, position, place, scratch);
+    reduce_chunk<Scalar<T>, scalars(LOG_SOFTMAX_CHUNK_VECTORS)>(
+        input, partials, params, position, place, scratch);
   }
 }
 
@@ -612,7 +603,8 @@ static inline void finalize_chunk(
     uint3 position,
     Place place,
     threadgroup LogSumExp (&scratch)[simdgroup_size]) {
-  auto share = chunk_share<U, HELD>(input, output, params, position, place.threads);
+  auto share =
+      chunk_share<U, HELD>(input, output, params, position, place.threads);
   share.load();
   LogSumExp own = empty_sum;
   for (idx_t i = place.thread_index; i < params.chunks; i += place.threads) {
@@ -702,12 +694,7 @@ static inline void column_combine(
   }
 }
 
-template <
-    typename U,
-    unsigned HELD,
-    bool REREADS,
-    typename T,
-    typename idx_t>
+template <typename U, unsigned HELD, bool REREADS, typename T, typename idx_t>
 static inline void reduce_columns(
     device const T* input,
     device T* output,
@@ -737,8 +724,8 @@ static inline void reduce_columns(
 }
 
 // Grid: (rows in units, slices, rows past the x axis' limit). A threadgroup
-// takes group.x units of neighbouring rows, a power of two; group.y threads share
-// each of them. They are a power of two, or fill whole simdgroups.
+// takes group.x units of neighbouring rows, a power of two; group.y threads
+// share each of them. They are a power of two, or fill whole simdgroups.
 template <typename T, typename idx_t>
 [[kernel, max_total_threads_per_threadgroup(512)]] void log_softmax(
     device const T* input [[buffer(0)]],
@@ -795,9 +782,9 @@ template <typename T, typename idx_t>
 // ---- rows along memory in the input, side by side in the output ----
 
 // One unit of each thread at a time passes through threadgroup memory: values
-// of the reduced dimension by rows. Units of neighbouring rows change places, so
-// that threads which put units of one row, or take units of neighbouring rows,
-// use different banks.
+// of the reduced dimension by rows. Units of neighbouring rows change places,
+// so that threads which put units of one row, or take units of neighbouring
+// rows, use different banks.
 template <typename T, typename U, typename idx_t>
 struct Transpose {
   threadgroup T* put; // the first value of the thread's unit
@@ -912,8 +899,8 @@ template <typename T, typename idx_t>
     uint3 group [[threads_per_threadgroup]]) {
   threadgroup Vector<T> scratch[LOG_SOFTMAX_TRANSPOSE_THREADS];
   threadgroup T* values = reinterpret_cast<threadgroup T*>(scratch);
-  const idx_t first_row = position.y - local.y +
-      static_cast<idx_t>(grid.y) * position.z;
+  const idx_t first_row =
+      position.y - local.y + static_cast<idx_t>(grid.y) * position.z;
   if (params.vectors) {
     transpose_rows<Vector<T>, LOG_SOFTMAX_TRANSPOSE_VECTORS>(
         input, output, params, first_row, local.xy, group.xy, values);

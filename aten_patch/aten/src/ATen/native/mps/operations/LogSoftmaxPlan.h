@@ -19,17 +19,17 @@ namespace at::native::mps::log_softmax {
 // Values of a shorter row are loaded one by one: vectors would leave most of a
 // row's threads without any.
 constexpr uint64_t kMinVectorsOfRow = 8;
-// Longer rows are for log_softmax_long_row: with more values to a thread, a core
-// has more rows at a time, one reading while another writes. Shorter ones are
-// bound by latency, which is for more threads to hide.
+// Longer rows are for log_softmax_long_row: with more values to a thread, a
+// core has more rows at a time, one reading while another writes. Shorter ones
+// are bound by latency, which is for more threads to hide.
 constexpr uint64_t kLongRow = 1024;
 // Threads of a threadgroup where the problem does not dictate their number:
 // enough to hide latency, few enough for several threadgroups on a core.
 constexpr uint64_t kGroupThreads = 256;
 // Bytes of rows side by side that a threadgroup takes: a cache line; half of it
 // where that keeps the threadgroup's values, and so its threads, so few that
-// several of them share a core; or what a GPU fetches from memory at least, where
-// cores would be idle otherwise.
+// several of them share a core; or what a GPU fetches from memory at least,
+// where cores would be idle otherwise.
 constexpr uint64_t kLineBytes = 128;
 constexpr uint64_t kHalfLineBytes = 64;
 constexpr uint64_t kMinLineBytes = 32;
@@ -155,8 +155,8 @@ inline std::vector<Dim> coalesce(std::vector<Dim> dims) {
 }
 
 // Of tensors with `ndim` dimensions, none of them empty; `dim` is in [0, ndim),
-// and ignored where ndim is 0. The offsets, in bytes, are the tensors' in memory
-// that is aligned for vectors.
+// and ignored where ndim is 0. The offsets, in bytes, are the tensors' in
+// memory that is aligned for vectors.
 inline Problem make_problem(
     const int64_t* sizes,
     const int64_t* input_strides,
@@ -291,12 +291,12 @@ constexpr bool is_strided(Kernel kernel) {
   return kernel == Kernel::Strided || kernel == Kernel::LongStrided;
 }
 
-// Units of neighbouring rows, side by side, that a threadgroup takes unless there
-// are too few.
+// Units of neighbouring rows, side by side, that a threadgroup takes unless
+// there are too few.
 inline uint64_t line_units(const Problem& problem, uint64_t unit_size) {
   const uint64_t unit_bytes = unit_size * problem.element_size;
-  uint64_t units = std::min<uint64_t>(
-      kLineBytes / unit_bytes, c10::metal::simdgroup_size);
+  uint64_t units =
+      std::min<uint64_t>(kLineBytes / unit_bytes, c10::metal::simdgroup_size);
   while (units * unit_bytes > kHalfLineBytes &&
          units * unit_size * problem.reduced.size > kTileValues) {
     units /= 2;
@@ -408,8 +408,8 @@ inline Launch row_launch(
     const Units& units) {
   constexpr uint64_t simdgroup = c10::metal::simdgroup_size;
   // What vectors leave of a row at both its ends takes a thread a value.
-  const bool whole = units.size == 1 ||
-      steps_in_vectors(problem, &Dim::input_stride, true);
+  const bool whole =
+      units.size == 1 || steps_in_vectors(problem, &Dim::input_stride, true);
   const uint64_t least = whole ? 1 : 2 * units.size;
   const uint64_t wanted = std::max(units.threads(), least);
   const uint64_t threads = wanted <= simdgroup ? ceil_power_of_two(wanted)
@@ -428,9 +428,9 @@ inline Launch transpose_launch(
     const Problem& problem,
     const Units& units) {
   constexpr uint64_t most = LOG_SOFTMAX_TRANSPOSE_THREADS / kTransposedRows;
-  const uint64_t threads =
-      std::min(ceil_power_of_two(units.threads()), most);
-  const uint64_t rows_per_group = std::max(kTransposedRows, kGroupThreads / threads);
+  const uint64_t threads = std::min(ceil_power_of_two(units.threads()), most);
+  const uint64_t rows_per_group =
+      std::max(kTransposedRows, kGroupThreads / threads);
   const auto [rows, layers] = grid_rows(problem.row_count(), rows_per_group);
   return {
       std::move(kernel), {threads, rows, layers}, {threads, rows_per_group, 1}};
@@ -486,8 +486,7 @@ inline Plan make_plan(
   const auto units = make_units(problem, kernel);
   switch (kernel) {
     case Kernel::Row:
-      plan.launches = {
-          row_launch("log_softmax_row" + suffix, problem, units)};
+      plan.launches = {row_launch("log_softmax_row" + suffix, problem, units)};
       break;
     case Kernel::Split: {
       split(plan.params, units.size, cores);
