@@ -269,6 +269,8 @@ class BuildCommandTest(CheckoutTestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # A shell's background jobs ignore interrupts, and what they start inherits that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         wait_until(lambda: mark.exists() and mark.read_text().count(" ") == 1)
         process.send_signal(signal.SIGINT)
