@@ -10,7 +10,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class PatchSetHook(BuildHookInterface):  # type: ignore[type-arg]
+class PatchSetHook(BuildHookInterface):
     """Adds aten_patch to standard wheels."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
