@@ -356,7 +356,7 @@ index ID,ID..ID
 ++=======
 + mine = 1
 ++>>>>>>> ID (My test)
-  next: Resolve each file and `git add` it; then `mpskit apply --continue`, or give up with `mpskit apply --abort` (git rebase's --continue and --abort do as well).
+  next: Resolve each file and `git add` it; then `mpskit apply --continue`, or give up with `mpskit apply --abort`.
 exit code 1
 """,
         )
@@ -435,9 +435,22 @@ exit code 0
         self.commit({"README.md": "upstream's\n"}, "Upstream")
         self.stop()
         self.assertIn("UU README.md", self.git("status", "--porcelain"))
-        self.assertEqual(self.apply("--abort").exit_code, 0)
-        self.assertEqual(self.git("branch", "--show-current").strip(), BRANCH)
-        self.assertEqual(self.git("rev-list", "--reverse", "HEAD").split()[-5:], self.old)
+        self.assertIn("given up; now on main", self.apply("--abort").output)
+        self.assertEqual(self.git("branch", "--show-current").strip(), "main")
+        self.assertEqual(self.git("status", "--porcelain"), "")
+        self.assertEqual(self.git("rev-list", "--reverse", BRANCH).split()[-5:], self.old)
+
+    def test_begun_without_a_branch_it_is_given_up_without_one(self) -> None:
+        self.git("checkout", "--quiet", "--detach", "main")
+        self.stop()
+        self.assertIn("given up; now on detached HEAD", self.apply("--abort").output)
+        self.assertEqual(self.git("rev-parse", "HEAD"), self.git("rev-parse", "main"))
+
+    def test_begun_on_a_branch_that_is_gone_it_stays_on_its_own(self) -> None:
+        self.git("checkout", "--quiet", "-b", "short-lived", "main")
+        self.stop()
+        self.git("branch", "--quiet", "-D", "short-lived")
+        self.assertIn(f"given up; now on {BRANCH}", self.apply("--abort").output)
 
     def test_other_commands_wait(self) -> None:
         self.stop()

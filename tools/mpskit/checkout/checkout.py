@@ -158,6 +158,14 @@ class Checkout:
         """Whether a rebase waits for the user in this worktree."""
         return _has_rebase(self.git_directory)
 
+    def branch_in_rebase(self) -> str | None:
+        """Full ref name of the branch whose rebase waits for the user; None where none does."""
+        for folder in ("rebase-merge", "rebase-apply"):
+            name = self.git_directory / folder / "head-name"
+            if name.is_file():
+                return name.read_text(encoding="utf-8").strip()
+        return None
+
     def rebase_anywhere(self) -> bool:
         """Whether a rebase waits for the user in any worktree of the repository."""
         common = Path(self.git.line("rev-parse", "--path-format=absolute", "--git-common-dir"))

@@ -6,7 +6,8 @@ in one atomic step, shares them between worktrees and keeps both from its garbag
 
 An update that stops for the user to resolve conflicts leaves its record under
 ``refs/mpskit/pending/<branch>``. Once the branch holds the commits that it names, however git got
-there, it is the branch's record; while it does not, it is void.
+there, it is the branch's record; while it does not, it is void. It also says where HEAD was when
+the update began, which git forgets in a rebase of a branch that was not checked out.
 """
 
 from __future__ import annotations
@@ -84,6 +85,20 @@ def pending_ref(branch: str) -> str:
     return _PENDING + branch.removeprefix(_BRANCHES)
 
 
+def pending_content(record: Record, begun_on: Head) -> bytes:
+    """The blob that the record of an update that waits for the user is kept in."""
+    return (json.dumps({**record.to_json(), "begun_on": asdict(begun_on)}) + "\n").encode()
+
+
+def read_pending_start(checkout: Checkout, branch: str) -> Head | None:
+    """Where HEAD was when the waiting update of ``branch`` began; None where none waits."""
+    blob = checkout.git.resolve(pending_ref(branch))
+    if blob is None:
+        return None
+    begun_on = json.loads(checkout.git.contents([blob])[blob]).get("begun_on")
+    return Head(**begun_on) if begun_on else None
+
+
 def read_record(checkout: Checkout, branch: str | None) -> Record | None:
     """The record of ``branch`` (a full ref name); None where mpskit did not make that branch."""
     if branch is None:
@@ -109,7 +124,8 @@ def settle_pending(checkout: Checkout) -> None:
         pending = _read(checkout, ref)
         if pending and checkout.is_ancestor(pending.tip, branch):
             applied = record_ref(branch)
-            changes.append(RefChange(applied, checkout.git.resolve(applied), blob))
+            settled = checkout.git.write_blob(pending.content)
+            changes.append(RefChange(applied, checkout.git.resolve(applied), settled))
         checkout.git.change_refs(changes, "mpskit update")
 
 

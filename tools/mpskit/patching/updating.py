@@ -12,7 +12,9 @@ from mpskit.errors import MpskitError
 from mpskit.patching.planning import Plan, plan
 from mpskit.patching.record import (
     Record,
+    pending_content,
     pending_ref,
+    read_pending_start,
     read_record,
     record_ref,
     settle_pending,
@@ -206,7 +208,8 @@ def _redo_with_git(checkout: Checkout, job: Job, rebuilt: Rebuilt) -> str:
     checkout.refuse_dirty(checkout.changed_paths(job.head.commit, rebuilt.record.tip))
     git, record = checkout.git, job.record
     ref = pending_ref(record.branch)
-    pending = RefChange(ref, git.resolve(ref), git.write_blob(rebuilt.record.content))
+    content = pending_content(rebuilt.record, job.head)
+    pending = RefChange(ref, git.resolve(ref), git.write_blob(content))
     git.change_refs([pending], "mpskit update")
     try:
         git.run(
@@ -241,22 +244,26 @@ def stopped(checkout: Checkout, what: str) -> MpskitError:
     return MpskitError(
         f"{what}\n{sides.rstrip()}",
         hint="Resolve each file and `git add` it; then `mpskit apply --continue`, or give up with "
-        "`mpskit apply --abort` (git rebase's --continue and --abort do as well).",
+        "`mpskit apply --abort`.",
     )
 
 
 def resume(checkout: Checkout, *, abort: bool = False) -> Head:
     """Go on with an update that stopped at a conflict, or give it up; where HEAD is then.
 
+    Given up, HEAD is where it was when the update began.
+
     Raises:
         MpskitError: no update has stopped, or it stops again.
     """
-    with Transaction.begin(checkout, "update"):
+    with Transaction.begin(checkout, "update") as transaction:
         if not checkout.rebase_in_progress():
             settle_pending(checkout)
             raise MpskitError(
                 "No update waits to be continued.", hint="Start one: mpskit apply --update"
             )
+        branch = checkout.branch_in_rebase()
+        begun_on = read_pending_start(checkout, branch) if branch else None
         try:
             git = checkout.git
             git.run("-c", "core.editor=true", "rebase", "--abort" if abort else "--continue")
@@ -265,4 +272,15 @@ def resume(checkout: Checkout, *, abort: bool = False) -> Head:
                 raise stopped(checkout, "There are conflicts left.") from None
             raise
         settle_pending(checkout)
+        if abort and begun_on:
+            _go_back(checkout, transaction, begun_on)
         return checkout.head()
+
+
+def _go_back(checkout: Checkout, transaction: Transaction, place: Head) -> None:
+    """Check out ``place``; a branch that is gone by now is left alone."""
+    commit = checkout.git.resolve(place.branch) if place.branch else place.commit
+    if commit is not None:
+        before, after = checkout.head(), Head(commit, place.branch)
+        settled = transaction.settled(before, after)
+        transaction.carry_out(Move("update", before, after, (), settled))
