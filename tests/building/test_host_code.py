@@ -22,6 +22,7 @@ from mpskit.errors import MpskitError
 from mpskit.patching import apply, load_patch_set
 
 SOURCE = f"{OPERATIONS}/LogSoftmax.mm"
+HEADER = f"{OPERATIONS}/LogSoftmaxLaunch.h"
 PREFIX = "#define TORCH_ASSERT_ONLY_METHOD_OPERATORS\n#include <ATen/native/mps/OperationUtils.h>\n"
 
 
@@ -44,6 +45,8 @@ class HostCodeTest(unittest.TestCase):
         cls.compiler = ObjectiveCpp(cls.context, cls.toolchain, generated)
         cls.source = cls.subject.root / SOURCE
         cls.text = cls.source.read_text()
+        cls.header = cls.subject.root / HEADER
+        cls.header_text = cls.header.read_text()
         cls.prefix = cls.precompiled(directory)
 
     @staticmethod
@@ -66,6 +69,7 @@ class HostCodeTest(unittest.TestCase):
 
     def tearDown(self) -> None:
         self.source.write_text(self.text)
+        self.header.write_text(self.header_text)
         shutil.rmtree(self.context.out / "host", ignore_errors=True)
 
     def compile(self, text: str, *, precompiled: bool = True, jit: bool = False) -> Step:
@@ -78,15 +82,18 @@ class HostCodeTest(unittest.TestCase):
     def assert_refused(
         self, old: str, new: str, *messages: str, precompiled: bool = True, jit: bool = False
     ) -> None:
-        """With ``old`` replaced by ``new`` the source fails, with each of ``messages``."""
-        self.assertIn(old, self.text)
+        """With ``old`` replaced by ``new``, in the source or else in its header, it fails with
+        each of ``messages``."""
+        place = SOURCE if old in self.text else HEADER
+        self.assertIn(old, self.text if place == SOURCE else self.header_text)
+        self.header.write_text(self.header_text.replace(old, new, 1))
         step = self.compile(self.text.replace(old, new, 1), precompiled=precompiled, jit=jit)
         self.assertFalse(step.passed)
         self.assertIsNone(step.product)
         self.assertFalse((self.context.out / "host/LogSoftmax.o").exists())
         for message in messages:
             self.assertIn(message, "\n".join(step.messages))
-        self.assertRegex("\n".join(step.messages), rf"{SOURCE}:\d+:\d+: (error|warning): ")
+        self.assertRegex("\n".join(step.messages), rf"{place}:\d+:\d+: (error|warning): ")
 
     def test_ours_becomes_an_arm64_object_that_defines_the_kernel(self) -> None:
         step = self.compile(self.text, precompiled=False)

@@ -230,7 +230,7 @@ def _load(sources: PatchSources) -> ctypes.CDLL:
         Path(__file__).with_name("log_softmax_plan.cpp").read_text(),
         name="log_softmax_plan",
         include_dirs=sources.include_dirs,
-        depends=(sources.plan, sources.params),
+        depends=sources.headers,
     )
     library = ctypes.CDLL(str(path))
     library.mpskit_plan_log_softmax.argtypes = [

@@ -49,6 +49,11 @@ class PatchSources:
         return self.patch_dir / _MPS / "operations/LogSoftmaxPlan.h"
 
     @property
+    def headers(self) -> tuple[Path, ...]:
+        """All that the plans and the kernels include of the patch set."""
+        return tuple(sorted((self.patch_dir / _MPS).rglob("*.h")))
+
+    @property
     def include_dirs(self) -> tuple[Path, ...]:
         """The patch set's ATen, then the torch package's headers."""
         return self.patch_dir / "aten/src", Path(torch.__file__).parent / "include"

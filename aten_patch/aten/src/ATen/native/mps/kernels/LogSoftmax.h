@@ -43,17 +43,22 @@ struct LogSumExp {
   float sum;
 };
 
-// Strides and sizes are in elements. A split row consists of `chunks` chunks of
-// `chunk_size` elements, the last one possibly shorter.
-template <typename idx_t, unsigned N = c10::metal::max_ndim>
+// The tensors of log_softmax, in the order of their strides in its parameters.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_INPUT = 0;
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_OUTPUT = 1;
+
+// Strides and sizes are in elements, strides by tensor. A split row consists of
+// `chunks` chunks of `chunk_size` elements, the last one possibly shorter.
+template <
+    typename idx_t,
+    unsigned TENSORS = 2,
+    unsigned N = c10::metal::max_ndim>
 struct LogSoftmaxParams {
   ::c10::metal::array<idx_t, N> row_sizes;
-  ::c10::metal::array<idx_t, N> row_input_strides;
-  ::c10::metal::array<idx_t, N> row_output_strides;
+  ::c10::metal::array<::c10::metal::array<idx_t, N>, TENSORS> row_strides;
   idx_t rows;
   idx_t dim_size;
-  idx_t dim_input_stride;
-  idx_t dim_output_stride;
+  ::c10::metal::array<idx_t, TENSORS> dim_strides;
   idx_t chunk_size;
   idx_t chunks;
   unsigned row_ndim;

@@ -1,98 +1,7 @@
-#include <ATen/native/mps/kernels/LogSoftmax.h>
+#include <ATen/native/mps/kernels/LogSoftmaxUnits.h>
 #include <c10/metal/reduction_utils.h>
 #include <c10/metal/utils.h>
 #include <metal_stdlib>
-
-using namespace metal;
-using c10::metal::simdgroup_size;
-
-// ---- units ----
-
-// What an absent value stands for: adds nothing to a sum.
-template <typename T>
-static inline T nothing() {
-  return static_cast<T>(-INFINITY);
-}
-
-template <typename T>
-struct Scalar {
-  static constant constexpr unsigned size = 1;
-  T value;
-
-  static Scalar empty() {
-    return {nothing<T>()};
-  }
-  static Scalar pack(thread const float (&values)[size]) {
-    return {static_cast<T>(values[0])};
-  }
-  void unpack(thread float (&values)[size]) const {
-    values[0] = static_cast<float>(value);
-  }
-  Scalar packed(uint) const {
-    return *this;
-  }
-};
-
-// Of a 16-bit type. Values stay packed, which takes half of the registers that
-// floats would.
-template <typename T>
-struct Vector {
-  static constant constexpr unsigned size = LOG_SOFTMAX_VECTOR_BYTES / 2;
-  uint4 bits;
-
-  static Vector empty() {
-    return {uint4(as_type<uint>(vec<T, 2>(nothing<T>())))};
-  }
-  static Vector pack(thread const float (&values)[size]) {
-    Vector packed;
-#pragma unroll
-    for (unsigned i = 0; i < size; i += 2) {
-      packed.bits[i / 2] = as_type<uint>(
-          vec<T, 2>(static_cast<T>(values[i]), static_cast<T>(values[i + 1])));
-    }
-    return packed;
-  }
-  void unpack(thread float (&values)[size]) const {
-#pragma unroll
-    for (unsigned i = 0; i < size; i += 2) {
-      const auto pair = as_type<vec<T, 2>>(bits[i / 2]);
-      values[i] = static_cast<float>(pair.x);
-      values[i + 1] = static_cast<float>(pair.y);
-    }
-  }
-  // The same again; `zero` keeps the compiler from seeing that, which would
-  // have all values unpacked in registers from one use to the next.
-  Vector packed(uint zero) const {
-    return {bits ^ zero};
-  }
-};
-
-template <>
-struct Vector<float> {
-  static constant constexpr unsigned size = LOG_SOFTMAX_VECTOR_BYTES / 4;
-  float4 value;
-
-  static Vector empty() {
-    return {float4(nothing<float>())};
-  }
-  static Vector pack(thread const float (&values)[size]) {
-    return {float4(values[0], values[1], values[2], values[3])};
-  }
-  void unpack(thread float (&values)[size]) const {
-#pragma unroll
-    for (unsigned i = 0; i < size; ++i) {
-      values[i] = value[i];
-    }
-  }
-  Vector packed(uint) const {
-    return *this;
-  }
-};
-
-// How many single values a thread keeps instead of vectors.
-static constexpr unsigned scalars(unsigned vectors) {
-  return vectors * LOG_SOFTMAX_SCALARS_PER_VECTOR;
-}
 
 // ---- sums of exponentials ----
 
@@ -167,63 +76,7 @@ static inline float normalize(float value, LogSumExp log) {
   return (value - log.maximum) - log.sum;
 }
 
-// ---- where threads and rows are ----
-
-// Units first, first + step, ... below end.
-template <typename idx_t>
-struct Walk {
-  idx_t first;
-  idx_t step;
-  idx_t end;
-
-  idx_t at(unsigned n) const {
-    return first + n * step;
-  }
-  bool has(unsigned n) const {
-    return at(n) < end;
-  }
-  Walk skip(unsigned n) const {
-    return {at(n), step, end};
-  }
-};
-
-template <typename idx_t>
-struct RowOffsets {
-  idx_t input;
-  idx_t output;
-};
-
-template <typename idx_t>
-static inline RowOffsets<idx_t> row_offsets(
-    idx_t row,
-    constant LogSoftmaxParams<idx_t>& params) {
-  RowOffsets<idx_t> offsets = {0, 0};
-  for (uint d = 0; d < params.row_ndim; ++d) {
-    const bool outermost = d + 1 == params.row_ndim;
-    const idx_t outer = outermost ? 0 : row / params.row_sizes[d];
-    const idx_t index = row - outer * params.row_sizes[d];
-    offsets.input += index * params.row_input_strides[d];
-    offsets.output += index * params.row_output_strides[d];
-    row = outer;
-  }
-  return offsets;
-}
-
-// Elements of T from `at` to the next place where a vector may begin.
-template <typename T>
-static inline uint elements_to_alignment(device const T* at) {
-  const uint past =
-      reinterpret_cast<ulong>(at) % LOG_SOFTMAX_VECTOR_BYTES / sizeof(T);
-  return (Vector<T>::size - past) % Vector<T>::size;
-}
-
 // ---- a thread's share of a row, or of neighbouring rows ----
-
-// No tensor has so many dimensions, but the compiler does not know.
-template <typename idx_t>
-static inline uint2 opaque_zeros(constant LogSoftmaxParams<idx_t>& params) {
-  return uint2(params.row_ndim >> 31, params.row_ndim >> 30);
-}
 
 // Value i of each unit belongs to row i % ROWS.
 template <typename T, unsigned ROWS, unsigned N, typename U>
@@ -293,9 +146,10 @@ struct Share {
 
   template <unsigned N>
   void load(thread U (&units)[N], Walk<idx_t> at) const {
+    const T absent = static_cast<T>(-INFINITY); // adds nothing to a sum
 #pragma unroll
     for (unsigned n = 0; n < N; ++n) {
-      units[n] = U::empty();
+      units[n] = U::filled(absent);
       if (at.has(n)) {
         units[n] =
             *reinterpret_cast<device const U*>(input + at.at(n) * input_step);
@@ -334,21 +188,9 @@ struct Share {
     for (unsigned n = 0; n < N; ++n) {
       if (at.has(n)) {
         normalize(units[n], logs, zeros.y);
-        store(units[n], output + at.at(n) * output_step);
+        store_unit(
+            units[n], output + at.at(n) * output_step, output_stride, whole);
       }
-    }
-  }
-
-  void store(U unit, device T* to) const {
-    if (whole) {
-      *reinterpret_cast<device U*>(to) = unit;
-      return;
-    }
-    float values[U::size];
-    unit.unpack(values);
-#pragma unroll
-    for (unsigned i = 0; i < U::size; ++i) {
-      to[i * output_stride] = static_cast<T>(values[i]);
     }
   }
 
@@ -384,12 +226,9 @@ struct RowShare {
       idx_t output_stride,
       Walk<idx_t> elements,
       uint2 zeros) {
-    const idx_t size = elements.end;
-    const idx_t head =
-        U::size == 1 ? 0 : min(size, idx_t(elements_to_alignment(input)));
-    const idx_t count = (size - head) / U::size;
-    device T* body = output + head * output_stride;
-    units.input = input + head * input_stride;
+    const auto parts = RowParts<U, idx_t>::of(input, elements.end);
+    device T* body = output + parts.head * output_stride;
+    units.input = input + parts.head * input_stride;
     units.input_step = U::size * input_stride;
     units.output = body;
     units.output_step = U::size * output_stride;
@@ -397,11 +236,10 @@ struct RowShare {
     units.whole = U::size == 1 ||
         (output_stride == 1 && elements_to_alignment<T>(body) == 0);
     units.zeros = zeros;
-    units.walk = {elements.first, elements.step, count};
+    units.walk = {elements.first, elements.step, parts.count};
 
-    const idx_t at = elements.first < head ? elements.first
-                                           : elements.first + count * U::size;
-    has_edge = at < size;
+    const idx_t at = parts.edge(elements.first);
+    has_edge = at < elements.end;
     edge_input = input + at * input_stride;
     edge_output = output + at * output_stride;
   }
@@ -426,14 +264,6 @@ struct RowShare {
       *edge_output = static_cast<T>(normalize(edge, logs[0]));
     }
   }
-};
-
-// Where a thread is among those that share a row, and in its threadgroup.
-struct Place {
-  uint thread_index;
-  uint threads;
-  uint simdgroup;
-  uint lane;
 };
 
 // Combines over the threads of a row, neighbours all: a power of two of one
@@ -471,10 +301,10 @@ static inline void reduce_row(
     threadgroup LogSumExp (&scratch)[simdgroup_size]) {
   const auto offsets = row_offsets(row, params);
   RowShare<T, U, HELD, REREADS, idx_t> share(
-      input + offsets.input,
-      params.dim_input_stride,
-      output + offsets.output,
-      params.dim_output_stride,
+      input + offsets[LOG_SOFTMAX_INPUT],
+      params.dim_strides[LOG_SOFTMAX_INPUT],
+      output + offsets[LOG_SOFTMAX_OUTPUT],
+      params.dim_strides[LOG_SOFTMAX_OUTPUT],
       {place.thread_index, place.threads, params.dim_size},
       opaque_zeros(params));
   share.load();
@@ -544,10 +374,12 @@ static inline RowShare<T, U, HELD, true, idx_t> chunk_share(
   const idx_t begin = position.y * params.chunk_size;
   const idx_t size = min(params.chunk_size, params.dim_size - begin);
   return RowShare<T, U, HELD, true, idx_t>(
-      input + offsets.input + begin * params.dim_input_stride,
-      params.dim_input_stride,
-      output + offsets.output + begin * params.dim_output_stride,
-      params.dim_output_stride,
+      input + offsets[LOG_SOFTMAX_INPUT] +
+          begin * params.dim_strides[LOG_SOFTMAX_INPUT],
+      params.dim_strides[LOG_SOFTMAX_INPUT],
+      output + offsets[LOG_SOFTMAX_OUTPUT] +
+          begin * params.dim_strides[LOG_SOFTMAX_OUTPUT],
+      params.dim_strides[LOG_SOFTMAX_OUTPUT],
       {position.x, threads, size},
       opaque_zeros(params));
 }
@@ -707,10 +539,10 @@ static inline void reduce_columns(
   const bool padding = first_row >= params.rows;
   const auto offsets = row_offsets(padding ? idx_t(0) : first_row, params);
   Share<T, U, U::size, HELD, REREADS, idx_t> share;
-  share.input = input + offsets.input;
-  share.input_step = params.dim_input_stride;
-  share.output = output + offsets.output;
-  share.output_step = params.dim_output_stride;
+  share.input = input + offsets[LOG_SOFTMAX_INPUT];
+  share.input_step = params.dim_strides[LOG_SOFTMAX_INPUT];
+  share.output = output + offsets[LOG_SOFTMAX_OUTPUT];
+  share.output_step = params.dim_strides[LOG_SOFTMAX_OUTPUT];
   share.output_stride = 0;
   share.whole = true;
   share.zeros = opaque_zeros(params);
@@ -835,8 +667,8 @@ static inline Transpose<T, U, idx_t> make_transpose(
       group.y,
       reinterpret_cast<threadgroup const U*>(
           scratch + value * group.y + take_unit * U::size),
-      output + row_offsets(exists ? row : idx_t(0), params).output,
-      params.dim_output_stride,
+      output + row_offsets(exists ? row : idx_t(0), params)[LOG_SOFTMAX_OUTPUT],
+      params.dim_strides[LOG_SOFTMAX_OUTPUT],
       value,
       group.x * U::size,
       exists ? params.dim_size : idx_t(0)};
@@ -856,8 +688,9 @@ static inline void transpose_rows(
   const bool padding = row >= params.rows;
   const idx_t units = params.dim_size / U::size;
   Share<T, U, 1, HELD, true, idx_t> share;
-  share.input = input + row_offsets(padding ? idx_t(0) : row, params).input;
-  share.input_step = U::size * params.dim_input_stride;
+  share.input =
+      input + row_offsets(padding ? idx_t(0) : row, params)[LOG_SOFTMAX_INPUT];
+  share.input_step = U::size * params.dim_strides[LOG_SOFTMAX_INPUT];
   share.zeros = opaque_zeros(params);
   share.walk = {local.x, group.x, padding ? idx_t(0) : units};
 

@@ -1,7 +1,7 @@
 #define TORCH_ASSERT_ONLY_METHOD_OPERATORS
 #include <ATen/WrapDimUtils.h>
 #include <ATen/mps/MPSDevice.h>
-#include <ATen/native/mps/OperationUtils.h>
+#include <ATen/native/mps/operations/LogSoftmaxLaunch.h>
 #include <ATen/native/mps/operations/LogSoftmaxPlan.h>
 
 #ifndef AT_PER_OPERATOR_HEADERS
@@ -23,47 +23,16 @@ static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
 namespace mps {
 
 static log_softmax::Plan plan_log_softmax(const Tensor& self, int64_t dim, const Tensor& out) {
-  const auto byte_offset = [](const Tensor& tensor) {
-    return static_cast<uint64_t>(tensor.storage_offset() * tensor.element_size());
-  };
   const auto problem = log_softmax::make_problem(self.sizes().data(),
                                                  self.strides().data(),
                                                  out.strides().data(),
                                                  self.dim(),
                                                  maybe_wrap_dim(dim, self.dim()),
                                                  self.element_size(),
-                                                 byte_offset(self),
-                                                 byte_offset(out));
+                                                 log_softmax::byte_offset(self),
+                                                 log_softmax::byte_offset(out));
   const auto cores = std::max(1u, MPSDevice::getInstance()->getCoreCount());
   return log_softmax::make_plan(problem, scalarToMetalTypeString(self), cores);
-}
-
-// Rows are written while others are still to be read, so memory may be shared
-// only element by element.
-static bool overlaps_differently(const Tensor& self, const Tensor& out) {
-  const auto same_elements = self.storage_offset() == out.storage_offset() && self.strides() == out.strides();
-  return self.is_alias_of(out) && !same_elements;
-}
-
-template <typename... Tensors>
-static void encode_launch(id<MTLComputeCommandEncoder> encoder,
-                          const log_softmax::Launch& launch,
-                          const log_softmax::Plan& plan,
-                          const Tensor& self,
-                          const Tensors&... others) {
-  const auto pso = lib.getPipelineStateForFunc(launch.kernel);
-  getMPSProfiler().beginProfileKernel(pso, launch.kernel, {self});
-  [encoder setComputePipelineState:pso];
-  if (plan.use_u32) {
-    mtl_setArgs(encoder, self, others..., log_softmax::narrow(plan.params));
-  } else {
-    mtl_setArgs(encoder, self, others..., plan.params);
-  }
-  const auto& grid = launch.grid;
-  const auto& group = launch.group;
-  [encoder dispatchThreads:MTLSizeMake(grid[0], grid[1], grid[2])
-      threadsPerThreadgroup:MTLSizeMake(group[0], group[1], group[2])];
-  getMPSProfiler().endProfileKernel(pso);
 }
 
 } // namespace mps
@@ -83,7 +52,7 @@ TORCH_IMPL_FUNC(log_softmax_mps_out)
     return;
   }
 
-  const auto input = overlaps_differently(self, out) ? self.clone() : self;
+  const auto input = log_softmax::overlaps_differently(self, out) ? self.clone() : self;
   const auto plan = plan_log_softmax(input, dim, out);
   const auto partials =
       plan.partials == 0 ? Tensor() : at::empty({static_cast<int64_t>(plan.partials), 2}, self.options().dtype(kFloat));
@@ -93,10 +62,10 @@ TORCH_IMPL_FUNC(log_softmax_mps_out)
     @autoreleasepool {
       const auto encoder = stream->commandEncoder();
       if (plan.kernel == log_softmax::Kernel::Split) {
-        encode_launch(encoder, plan.launches[0], plan, input, partials);
-        encode_launch(encoder, plan.launches[1], plan, input, partials, out);
+        log_softmax::encode_launch(lib, encoder, plan.launches[0], plan, input, partials);
+        log_softmax::encode_launch(lib, encoder, plan.launches[1], plan, input, partials, out);
       } else {
-        encode_launch(encoder, plan.launches[0], plan, input, out);
+        log_softmax::encode_launch(lib, encoder, plan.launches[0], plan, input, out);
       }
     }
   });
