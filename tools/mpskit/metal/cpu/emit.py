@@ -25,7 +25,10 @@ _PREAMBLE = """\
 #include "kernel_support.h"
 """
 # Accesses inside the shim are told by the line that called it, which inlining keeps known.
-_INLINED_PREAMBLE = """\
+_SANITIZED_PREAMBLE = """\
+#if defined(__clang__) && {copies_can_be_checked:d}
+#define MPSKIT_CHECK_COPIES 1
+#endif
 #define inline inline __attribute__((always_inline))
 {preamble}
 #undef inline
@@ -86,13 +89,19 @@ def sanitized_translation_unit(program: Program, kernels: Sequence[Kernel]) -> s
     eraser = Eraser(program, _declare_threadgroup_variables, mark)
     return "\n".join(
         [
-            _INLINED_PREAMBLE.format(
-                preamble=_PREAMBLE.format(swizzles=swizzle_macros(program.swizzles))
+            _SANITIZED_PREAMBLE.format(
+                preamble=_PREAMBLE.format(swizzles=swizzle_macros(program.swizzles)),
+                copies_can_be_checked=not _has_unions(program),
             ),
             erased_program(program, kernels, eraser, _marked_returns(program)),
             _entries(kernels),
         ]
     )
+
+
+def _has_unions(program: Program) -> bool:
+    """Whether copies must stay trivial: C++ copies no union whose members are copied by code."""
+    return any(token.text == "union" for token in program.tokens)
 
 
 # abi::Operation.

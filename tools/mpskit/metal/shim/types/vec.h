@@ -67,9 +67,16 @@ struct components {
   T at[N];
 };
 
+// clang checks the alignment of what a reference is bound to, not that of what it copies.
+#if defined(MPSKIT_CHECK_COPIES)
+#define MPSKIT_VEC_COPY(...) \
+  [[gnu::always_inline]] constexpr vec(const vec& other) : __VA_ARGS__ {}
+#else
+#define MPSKIT_VEC_COPY(...) vec(const vec&) = default;
+#endif
+
 #define MPSKIT_VEC_COMMON(N)                                                                   \
   vec() = default;                                                                             \
-  vec(const vec&) = default;                                                                   \
   template <class... A>                                                                        \
     requires parts_of<N, A...>                                                                 \
   constexpr vec(A... parts) : vec(core::sequence<N>{}, parts...) {}                            \
@@ -99,6 +106,7 @@ struct alignas(2 * sizeof(T)) vec<T, 2> {
   };
 
   MPSKIT_VEC_COMMON(2)
+  MPSKIT_VEC_COPY(x(other.x), y(other.y))
   template <scalar S>
   constexpr vec(S s) : x(static_cast<T>(s)), y(static_cast<T>(s)) {}
 
@@ -133,6 +141,7 @@ struct alignas(4 * sizeof(T)) vec<T, 3> {
   };
 
   MPSKIT_VEC_COMMON(3)
+  MPSKIT_VEC_COPY(x(other.x), y(other.y), z(other.z))
   template <scalar S>
   constexpr vec(S s) : x(static_cast<T>(s)), y(static_cast<T>(s)), z(static_cast<T>(s)) {}
 
@@ -169,6 +178,7 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
   };
 
   MPSKIT_VEC_COMMON(4)
+  MPSKIT_VEC_COPY(x(other.x), y(other.y), z(other.z), w(other.w))
   template <scalar S>
   constexpr vec(S s)
       : x(static_cast<T>(s)), y(static_cast<T>(s)), z(static_cast<T>(s)), w(static_cast<T>(s)) {}
@@ -193,6 +203,7 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
         w(component_of<T, 3>(parts...)) {}
 };
 #undef MPSKIT_VEC_COMMON
+#undef MPSKIT_VEC_COPY
 
 // The vector of f(0), f(1), ...
 template <class R, int N, class F>
