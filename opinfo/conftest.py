@@ -5,7 +5,7 @@ descriptor N:
 
     {"event": "collected", "tests": 57}
     {"event": "finished", "test": id, "outcome": "passed" | "failed" | "skipped",
-     "message": text, "evidence": Evidence.to_json() or null}
+     "message": text, "seconds": 1.5, "evidence": Evidence.to_json() or null}
     {"event": "broken", "where": file, "message": text}         a file that cannot be collected
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import pytest
 import torch
 
 from mpskit.metal import BACKENDS
-from opinfo.settings import Settings, configure
+from opinfo.settings import Settings, configure, settings
 
 _EVIDENCE = "opinfo_evidence"
 
@@ -30,26 +31,70 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("opinfo")
     group.addoption("--backend", default="cpu", choices=BACKENDS, help="what runs the kernels")
     group.addoption("--patch-set", type=Path, help="the patch set to test instead of mpskit's own")
+    group.addoption("--sanitize", action="store_true", help="watch every access of the kernels")
+    group.addoption("--op", action="append", default=[], help="only tests of the op")
+    group.addoption("--dtype", action="append", default=[], help="only tests of the dtype")
+    group.addoption("--only", metavar="CLASS::TEST", help="only the test of that name")
     group.addoption("--report-fd", type=int, help="file descriptor for JSON reports")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    configure(Settings(config.getoption("--backend"), config.getoption("--patch-set")))
+    configure(
+        Settings(
+            config.getoption("--backend"),
+            config.getoption("--patch-set"),
+            config.getoption("--sanitize"),
+            tuple(config.getoption("--op")),
+        )
+    )
     torch.set_num_threads(1)  # the samples are small, and pytest-xdist spreads the tests
     descriptor = config.getoption("--report-fd")
     is_worker = hasattr(config, "workerinput")
     if descriptor is not None and not is_worker:
         config.pluginmanager.register(Reporter(descriptor))
+    config.pluginmanager.register(_Evidence())
+    tests_of_patch_set = settings().definitions_dir
+    if tests_of_patch_set is not None and not is_worker:
+        config.args.append(str(tests_of_patch_set))
 
 
-@pytest.fixture(autouse=True)
-def _attach_evidence(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Sends what a test has seen along with pytest's report of its teardown."""
-    test = request.instance
-    yield
-    evidence = getattr(test, "evidence", None)
-    if evidence is not None:
-        request.node.user_properties.append((_EVIDENCE, evidence.to_json()))
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leaves out what tests ops of ours, where the patch set has ops of its own."""
+    ours = collection_path.parent == Path(__file__).parent
+    of_one_op = collection_path.name.startswith("test_") and collection_path.stem != "test_ops"
+    return True if ours and of_one_op and settings().definitions_dir else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps what ``--op``, ``--dtype`` and ``--only`` choose."""
+    chosen = [item for item in items if _is_chosen(item, config)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
+
+
+def _is_chosen(item: pytest.Item, config: pytest.Config) -> bool:
+    """Whether a test was asked for; test_ops.py chooses its ops itself, other files name theirs."""
+    only, dtypes = config.getoption("--only"), config.getoption("--dtype")
+    tested = getattr(item, "module", None)
+    op = getattr(tested, "OP", None)
+    return (
+        (only is None or item.nodeid.partition("::")[2] == only)
+        and (not dtypes or item.name.endswith(tuple(f"_{dtype}" for dtype in dtypes)))
+        and (op is None or not settings().ops or op in settings().ops)
+    )
+
+
+class _Evidence:
+    """Reaches the tests that a patch set brings too, which lie in another folder."""
+
+    @pytest.fixture(autouse=True)
+    def _attach_evidence(self, request: pytest.FixtureRequest) -> Iterator[None]:
+        """Sends what a test has seen along with pytest's report of its teardown."""
+        test = request.instance
+        yield
+        evidence = getattr(test, "evidence", None)
+        if evidence is not None:
+            request.node.user_properties.append((_EVIDENCE, evidence.to_json()))
 
 
 class Reporter:
@@ -58,6 +103,7 @@ class Reporter:
     def __init__(self, descriptor: int) -> None:
         self._stream = os.fdopen(descriptor, "w", buffering=1, encoding="utf-8")
         self._outcomes: dict[str, tuple[str, str]] = {}
+        self._seconds: dict[str, float] = defaultdict(float)
         self._announced = False
 
     def _write(self, **event: Any) -> None:
@@ -81,6 +127,7 @@ class Reporter:
             self._write(event="broken", where=report.nodeid, message=str(report.longrepr))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid] += report.duration
         outcome, _ = self._outcomes.get(report.nodeid, ("passed", ""))
         if report.outcome != "passed" and outcome == "passed":
             self._outcomes[report.nodeid] = report.outcome, _message(report)
@@ -93,6 +140,7 @@ class Reporter:
                 test=report.nodeid,
                 outcome=outcome,
                 message=message,
+                seconds=self._seconds.pop(report.nodeid),
                 evidence=evidence,
             )
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.testing._internal.opinfo.core import ErrorInput, OpInfo, SampleInput
 
+from mpskit.verify import Implementation, OpUnderTest
+from mpskit.verify.accuracy import few_roundings
 from opinfo.settings import settings
 
 # Every floating dtype that MPS has.
@@ -25,13 +27,21 @@ def _brief(value: Any) -> str:
     return f"stride {list(value.stride())}" if isinstance(value, Tensor) else str(value)
 
 
+def _few_roundings(sample: SampleInput, expected: Tensor, dtype: torch.dtype) -> Tensor:
+    return few_roundings(expected, dtype)
+
+
+def _no_error_inputs(device: str) -> Iterable[ErrorInput]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Forcing:
     """A branch that the host code can be made to take.
 
     Attributes:
         name: what failures call it.
-        options: keyword arguments of the op under test.
+        options: for the op under test.
         applies: whether the branch can give right results for a sample.
         launches: host names of the kernels that the branch launches for a dtype.
     """
@@ -44,37 +54,38 @@ class Forcing:
 
 @dataclass(frozen=True)
 class Definition:
-    """An op, its inputs and the right results.
+    """An op with one floating result, its inputs and the right results.
 
     Attributes:
         name: of the OpInfo entries.
         function: in native_functions.yaml, as a patch's ``expects`` names it.
-        parameters: names of the sample's positional arguments, for messages.
+        implementations: the kernels that stand in for the op, and for what its gradient calls.
+        reference: a sample's result in float64 on the CPU, computed without the op.
         upstream: PyTorch's OpInfo entries.
         ours: our entries, each a group of samples named by its ``variant_test_name``. Two have
             tests of their own: ``one_shape``, every layout of one shape, and ``forced``, what to
             force branches on.
-        reference: a sample's result in float64 on the CPU, computed without the op.
-        tolerance: from sample, reference and dtype of the result, what each element may be off.
-        write_to: takes ``out`` and a sample, and runs the function that the patch implements.
+        parameters: names of the sample's positional arguments, for messages.
+        tolerance: from sample, reference and dtype of the result, what each element may be off;
+            by default a few roundings of float32, and one to the dtype.
+        write_to: takes ``out`` and a sample, and runs the function that the patch implements;
+            by default the ``out`` form of the first implementation, with the sample's arguments.
             PyTorch's public function may go by way of a temporary where ``out`` is strided.
         error_inputs: samples that the kernels' host code must refuse, for a device.
-        under_test: makes the context in which the kernels stand in for the op; takes ``backend``,
-            ``patch_dir`` and a forcing's options. Its ``launches`` counts by host name.
         forcings: the branches to force on the entry named ``forced``.
     """
 
     name: str
     function: str
-    parameters: tuple[str, ...]
-    upstream: tuple[OpInfo, ...]
-    ours: tuple[OpInfo, ...]
+    implementations: tuple[Implementation, ...]
     reference: Callable[[SampleInput], Tensor]
-    tolerance: Callable[[SampleInput, Tensor, torch.dtype], Tensor]
-    write_to: Callable[[Tensor, SampleInput], Tensor]
-    error_inputs: Callable[[str], Iterable[ErrorInput]]
-    under_test: Callable[..., Any]
-    forcings: tuple[Forcing, ...] = field(default=())
+    upstream: tuple[OpInfo, ...] = ()
+    ours: tuple[OpInfo, ...] = ()
+    parameters: tuple[str, ...] = ()
+    tolerance: Callable[[SampleInput, Tensor, torch.dtype], Tensor] = _few_roundings
+    write_to: Callable[[Tensor, SampleInput], Tensor] | None = None
+    error_inputs: Callable[[str], Iterable[ErrorInput]] = _no_error_inputs
+    forcings: tuple[Forcing, ...] = ()
 
     def describe(self, sample: SampleInput, notes: str = "") -> str:
         """A sample in one line: what it is called, layout of its input, arguments."""
@@ -84,19 +95,40 @@ class Definition:
             f"{dtype_name(input.dtype)}{list(input.shape)}",
             "" if input.is_contiguous() else f"stride {list(input.stride())}",
             f"offset {input.storage_offset()}" if input.storage_offset() else "",
-            *(f"{name}={value}" for name, value in zip(self.parameters, sample.args, strict=False)),
+            *(
+                f"{name}={_brief(value)}"
+                for name, value in zip(self.parameters, sample.args, strict=False)
+            ),
             *(f"{name}={_brief(value)}" for name, value in sample.kwargs.items()),
             notes,
         ]
         return ", ".join(part for part in parts if part)
 
-    def entry(self, variant: str) -> OpInfo:
-        """Our entry with that ``variant_test_name``."""
-        return next(op for op in self.ours if op.variant_test_name == variant)
+    def entries(self, variant: str) -> tuple[OpInfo, ...]:
+        """Our entry with that ``variant_test_name``, if there is one."""
+        return tuple(op for op in self.ours if op.variant_test_name == variant)
 
-    def kernels_in_place(self, forcing: Forcing | None = None) -> Any:
-        """The context in which the patch's kernels run the op, on the backend under test."""
+    def entry(self, variant: str) -> OpInfo:
+        """Our entry with that ``variant_test_name``, which there must be."""
+        (entry,) = self.entries(variant)
+        return entry
+
+    def write(self, out: Tensor, sample: SampleInput) -> Tensor:
+        """Runs the function that the patch implements on ``out``, whatever its strides."""
+        if self.write_to is not None:
+            return self.write_to(out, sample)
+        overload = self.implementations[0].out
+        assert overload is not None, f"{self.name} has no form that writes to out"
+        (name,) = (argument.name for argument in overload._schema.arguments if argument.is_out)
+        result: Tensor = overload(sample.input, *sample.args, **sample.kwargs, **{name: out})
+        return result
+
+    def under_test(self, backend: str = "cpu", **options: Any) -> OpUnderTest:
+        """The context in which the kernels stand in for the op; arguments as `OpUnderTest`'s."""
+        return OpUnderTest(backend, implementations=self.implementations, **options)
+
+    def kernels_in_place(self, forcing: Forcing | None = None) -> OpUnderTest:
+        """The same on the backend and patch set under test, with a branch forced or none."""
         options = forcing.options if forcing else {}
-        return self.under_test(
-            backend=settings().backend, patch_dir=settings().patch_dir, **options
-        )
+        how = {"patch_dir": settings().patch_dir, "sanitize": settings().sanitize}
+        return self.under_test(settings().backend, **how, **options)

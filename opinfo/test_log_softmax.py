@@ -100,7 +100,7 @@ class TestSharedMemory(OpTestCase):
     def _check_shared(self, input: Tensor, out: Tensor, dim: int) -> None:
         original = SampleInput(input.clone(), args=(dim,))
         with LOG_SOFTMAX.kernels_in_place() as kernels:
-            LOG_SOFTMAX.write_to(out, SampleInput(input, args=(dim,)))
+            LOG_SOFTMAX.write(out, SampleInput(input, args=(dim,)))
         self.check_result(LOG_SOFTMAX, original, out, kernels.launches, notes="out in the input")
 
 
@@ -114,7 +114,7 @@ class TestLargeOutput(OpTestCase):
                 sample = SampleInput(make_tensor(size, dtype=dtype, device=device), args=(dim,))
                 out = far_apart(size, strides, dtype)
                 with LOG_SOFTMAX.kernels_in_place() as kernels:
-                    LOG_SOFTMAX.write_to(out, sample)
+                    LOG_SOFTMAX.write(out, sample)
                 self.check_result(LOG_SOFTMAX, sample, out, kernels.launches, notes=f"out {name}")
 
 

@@ -20,18 +20,27 @@ from torch.testing._internal.common_dtype import integral_types_and
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from opinfo.definition import MPS_FLOATING_DTYPES
-from opinfo.definitions import DEFINITIONS, definition_of
+from opinfo.definitions import definition_of, definitions_under_test
 from opinfo.layouts import LAYOUTS, Guarded, fits
 from opinfo.op_test_case import Call, OpTestCase
 from opinfo.settings import settings
 
+DEFINITIONS = definitions_under_test()
 UPSTREAM = [op for definition in DEFINITIONS for op in definition.upstream]
 OURS = [op for definition in DEFINITIONS for op in definition.ours]
 WITH_DTYPE = [op for op in UPSTREAM if op.variant_test_name == "with_dtype"]
 PLAIN = [op for op in UPSTREAM if not op.variant_test_name]
-FORCED = [definition.entry("forced") for definition in DEFINITIONS]
-LAYOUTS_OF_ONE_SHAPE = [definition.entry("one_shape") for definition in DEFINITIONS]
+FORCED = [op for definition in DEFINITIONS for op in definition.entries("forced")]
+LAYOUTS_OF_ONE_SHAPE = [op for definition in DEFINITIONS for op in definition.entries("one_shape")]
 MPS_DTYPES = integral_types_and(torch.bool, *MPS_FLOATING_DTYPES)
+
+
+class ops_if_any(ops):
+    """PyTorch's ``@ops``, for a test that no definition may have entries for."""
+
+    def _parametrize_test(self, *args: Any) -> Iterator[Any]:
+        if self.op_list:
+            yield from super()._parametrize_test(*args)
 
 
 def _without_float64(samples: Iterable[SampleInput]) -> Iterator[SampleInput]:
@@ -53,31 +62,31 @@ def _calling(function: Callable[..., Tensor], **keywords: Any) -> Call:
 class TestKernels(OpTestCase):
     """Results against the float64 reference, by OpInfo entry."""
 
-    @ops(UPSTREAM + OURS, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(UPSTREAM + OURS, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_samples(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for sample in _without_float64(op.sample_inputs(device, dtype)):
             self.check_sample(op, sample)
 
-    @ops(UPSTREAM, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(UPSTREAM, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_reference_inputs(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for sample in _without_float64(op.reference_inputs(device, dtype)):
             self.check_sample(op, sample)
 
-    @ops(WITH_DTYPE, allowed_dtypes=MPS_DTYPES)
+    @ops_if_any(WITH_DTYPE, allowed_dtypes=MPS_DTYPES)
     def test_dtype_argument(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for sample in op.sample_inputs(device, dtype):
             for target in MPS_FLOATING_DTYPES:
                 sample.kwargs = {**sample.kwargs, "dtype": target}
                 self.check_sample(op, sample)
 
-    @ops(FORCED, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(FORCED, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_each_kernel(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for forcing in definition_of(op).forcings:
             for sample in op.sample_inputs(device, dtype):
                 if forcing.applies(sample):
                     self.check_sample(op, sample, forcing=forcing)
 
-    @ops(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_aliases(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for function in (op.method_variant, *(alias.op for alias in op.aliases)):
             for sample in op.sample_inputs(device, dtype):
@@ -87,7 +96,7 @@ class TestKernels(OpTestCase):
 class TestOut(OpTestCase):
     """Results written to a tensor that is given."""
 
-    @ops(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         definition = definition_of(op)
         for sample in op.sample_inputs(device, dtype):
@@ -97,7 +106,7 @@ class TestOut(OpTestCase):
                 result = self.check_sample(
                     op,
                     sample,
-                    call=partial(definition.write_to, guarded.tensor),
+                    call=partial(definition.write, guarded.tensor),
                     notes=f"out {layout.__name__}",
                 )
                 self.assertIs(result, guarded.tensor)
@@ -108,7 +117,7 @@ class TestOut(OpTestCase):
                     f"{definition.describe(sample)}: written beside out, {layout.__name__}",
                 )
 
-    @ops(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_wrong_size_is_resized(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for sample in op.sample_inputs(device, dtype):
             shape = definition_of(op).reference(sample).shape
@@ -129,14 +138,14 @@ class TestOut(OpTestCase):
 class TestConduct(OpTestCase):
     """What a caller may rely on besides the values."""
 
-    @ops(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_same_bits_again(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for sample in op.sample_inputs(device, dtype):
             first = self.check_sample(op, sample)
             again = self.check_sample(op, sample)
             self.assertTrue(torch.equal(first, again), definition_of(op).describe(sample))
 
-    @ops(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_input_is_untouched(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for sample in op.sample_inputs(device, dtype):
             before = sample.input.untyped_storage().clone()
@@ -145,7 +154,7 @@ class TestConduct(OpTestCase):
             untouched = torch.equal(_bytes(before), _bytes(after))
             self.assertTrue(untouched, definition_of(op).describe(sample))
 
-    @ops(PLAIN, dtypes=OpDTypes.none)
+    @ops_if_any(PLAIN, dtypes=OpDTypes.none)
     def test_errors(self, device: str, op: OpInfo) -> None:
         definition = definition_of(op)
         upstream = () if op.error_inputs_func is None else op.error_inputs(device)

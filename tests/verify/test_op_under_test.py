@@ -80,7 +80,7 @@ def test_fake_and_meta_tensors_pass_untouched(x):
 def test_launches_must_be_shown(x):
     with OpUnderTest() as op:
         torch.softmax(x, 1)
-    with pytest.raises(MpskitError, match="^No kernel was launched"):
+    with pytest.raises(MpskitError, match="No kernel was launched"):
         op.require_launches()
     with OpUnderTest() as op:
         torch.log_softmax(x, 1)

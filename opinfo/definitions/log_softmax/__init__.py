@@ -10,7 +10,7 @@ from torch.testing._internal.common_dtype import floating_types_and
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from mpskit.verify.op_under_test import OpUnderTest
+from mpskit.verify.log_softmax import IMPLEMENTATIONS
 from opinfo.definition import MPS_FLOATING_DTYPES, Definition
 from opinfo.definitions.log_softmax import large_index, layouts, reported, rows
 from opinfo.definitions.log_softmax.errors import error_inputs
@@ -35,6 +35,7 @@ def _write_to(out: Tensor, sample: SampleInput) -> Tensor:
 LOG_SOFTMAX = Definition(
     name="log_softmax",
     function="_log_softmax.out",
+    implementations=IMPLEMENTATIONS,
     parameters=("dim",),
     upstream=tuple(op for op in op_db if op.name == "log_softmax"),
     ours=(
@@ -56,6 +57,5 @@ LOG_SOFTMAX = Definition(
     tolerance=tolerance,
     write_to=_write_to,
     error_inputs=error_inputs,
-    under_test=OpUnderTest,
     forcings=FORCINGS,
 )

@@ -22,6 +22,12 @@ def rounding_error(value: Tensor, dtype: torch.dtype) -> Tensor:
     return (value.abs() * unit_roundoff(dtype)).clamp_min_(half_spacing_of_subnormals)
 
 
+def few_roundings(value: Tensor, dtype: torch.dtype) -> Tensor:
+    """What float32 arithmetic of 4 ULP at most, and one rounding to ``dtype``, may be off."""
+    allowed = 8 * rounding_error(value, torch.float32)
+    return allowed if dtype == torch.float32 else allowed + rounding_error(value, dtype)
+
+
 def ulp(value: Tensor, dtype: torch.dtype) -> Tensor:
     """The spacing of ``dtype`` at ``value`` (float64), or at 1 where that is larger.
 
