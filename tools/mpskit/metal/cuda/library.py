@@ -118,7 +118,7 @@ class CudaKernel(Kernel):
             self._enqueue(
                 [record, *addresses],
                 blocks=prod(groups),
-                block_size=prod(dispatch.group_size),
+                block=_block(dispatch.group_size),
                 dynamic_memory=dynamic_memory,
                 stream=torch.cuda.current_stream(device).cuda_stream,
             )
@@ -176,7 +176,7 @@ class CudaKernel(Kernel):
         values: Sequence[Any],
         *,
         blocks: int,
-        block_size: int,
+        block: tuple[int, int],
         dynamic_memory: int,
         stream: int,
     ) -> None:
@@ -186,7 +186,7 @@ class CudaKernel(Kernel):
             _driver().cuLaunchKernel(
                 self._function,
                 *(blocks, 1, 1),
-                *(block_size, 1, 1),
+                *(*block, 1),
                 dynamic_memory,
                 stream,
                 ctypes.addressof(addresses),
@@ -216,6 +216,12 @@ def _current_device(device: int) -> Iterator[None]:
 def _threadgroups(dispatch: Dispatch) -> Size3:
     x, y, z = (-(-t // g) for t, g in zip(dispatch.threads, dispatch.group_size, strict=True))
     return x, y, z
+
+
+def _block(group_size: Size3) -> tuple[int, int]:
+    """The shape of a threadgroup's block: CUDA allows 64 threads in z, Metal up to 1024."""
+    x, y, z = group_size
+    return x, y * z
 
 
 def _places(lengths: Sequence[int]) -> tuple[list[int], int]:

@@ -6,7 +6,7 @@
 //   count_ones, leading_zeros, trailing_zeros   of 64 bits
 //   copy_bytes, fill_bytes      memcpy and memset
 //   MPSKIT_HARDWARE_HALF, half_to_float, float_to_half     optional: binary16 conversions
-//   MPSKIT_HARDWARE_BFLOAT, float_to_bfloat                optional: bfloat's
+//   MPSKIT_HARDWARE_BFLOAT, bfloat_to_float, float_to_bfloat     optional: bfloat's
 //   simd_width, poison, lane()
 //   gather(value)    what the active lanes gave: .active, .lane (the caller's), [lane] for another
 //                    lane's, .butterfly<Width>(members, identity, combine) over the members of each

@@ -34,10 +34,16 @@ inline unsigned short float_to_half(float value) {
 }
 
 #define MPSKIT_HARDWARE_BFLOAT
+inline float bfloat_to_float(unsigned short bits) {
+  float value;
+  asm("mov.b32 %0, {0, %1};" : "=f"(value) : "h"(bits));
+  return value;
+}
 inline unsigned short float_to_bfloat(float value) {
-  unsigned short bits;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-  return bits;
+  // The conversion of a single value runs on a unit that is a quarter as wide.
+  unsigned bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(0.0f), "f"(value));
+  return static_cast<unsigned short>(bits);
 }
 
 // ---- functions that libm lacks, or that the processor has as instructions ----
@@ -88,8 +94,12 @@ constexpr int trailing_zeros(unsigned long bits) {
 
 // ---- threads ----
 
-// A threadgroup is a block of one dimension, so a warp's lanes are those of a simdgroup.
-inline unsigned lane() { return ::threadIdx.x % simd_width; }
+// CUDA numbers a block's threads as Metal does a threadgroup's, so a warp's lanes are a simdgroup's.
+inline unsigned lane() {
+  unsigned lane;
+  asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+  return lane;
+}
 
 // What a lane gave, and which lanes are active with it. The others' values are fetched when they
 // are read, so all active lanes must read together, though each may read another lane.

@@ -46,6 +46,9 @@ struct binary16 {
 
 struct brain16 {
   static constexpr float to_float(unsigned short bits) {
+#ifdef MPSKIT_HARDWARE_BFLOAT
+    if (!__builtin_is_constant_evaluated()) return target::bfloat_to_float(bits);
+#endif
     return __builtin_bit_cast(float, static_cast<unsigned>(bits) << 16);
   }
   static constexpr unsigned short from_float(float value) {
