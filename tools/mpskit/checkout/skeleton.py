@@ -7,18 +7,16 @@ Enough to apply patches to, to generate code from and to compile host code again
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import importlib.util
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from mpskit.checkout.git import Git, disk_errors_explained, refuse_redirections
 from mpskit.errors import MpskitError
+from mpskit.new_directory import new_directory
 
 Progress = Callable[[int, int], None]
 """Called with the number of files written and the number there will be."""
@@ -86,10 +84,9 @@ def make_skeleton(directory: Path | str, progress: Progress | None = None) -> Sk
     """
     refuse_redirections()
     target = Path(directory).expanduser().resolve()
-    _refuse_target(target)
-    version = _torch_version()
-    files = list(_files(version))
-    with disk_errors_explained(target.parent), _draft_beside(target) as draft:
+    with disk_errors_explained(target.parent), new_directory(target) as draft:
+        version = _torch_version()
+        files = list(_files(version))
         for done, (path, content) in enumerate(files):
             if progress:
                 progress(done, len(files))
@@ -100,32 +97,7 @@ def make_skeleton(directory: Path | str, progress: Progress | None = None) -> Sk
         if progress:
             progress(len(files), len(files))
         commit = _commit_all(draft, version)
-        draft.replace(target)
     return Skeleton(target, version, commit, len(files))
-
-
-def _refuse_target(target: Path) -> None:
-    if target.exists() and not target.is_dir():
-        raise MpskitError(f"{target} is a file.", hint="Name a directory that is not there yet.")
-    if target.is_dir() and any(target.iterdir()):
-        raise MpskitError(
-            f"{target} is not empty.", hint="Name a directory that is empty or not there yet."
-        )
-    if not target.parent.is_dir():
-        raise MpskitError(
-            f"{target.parent} does not exist.", hint=f"Make it first: mkdir -p {target.parent}"
-        )
-
-
-@contextlib.contextmanager
-def _draft_beside(target: Path) -> Iterator[Path]:
-    """A directory to work in, on ``target``'s disk; gone at the end unless renamed."""
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        draft.chmod(0o755)
-        yield draft
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _package_directory(package: str) -> Path:

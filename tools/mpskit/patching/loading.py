@@ -24,8 +24,8 @@ A patch set is a directory that mirrors the PyTorch tree and holds a ``series.to
     absent = "..."                      # what its absence means for the patch
 
     [[patch.expects]]
-    function = "_log_softmax.out"       # what native_functions.yaml must dispatch, and to what
-    dispatch = { MPS = "log_softmax_mps_out" }
+    function = "_log_softmax.out"       # what native_functions.yaml must dispatch once the
+    dispatch = { MPS = "log_softmax_mps_out" }  # patch's edits are made, and to what
 
     [[patch.edit]]                      # made on every base
     kind = "remove_definition"          # or another of mpskit.patching.edits, with its fields

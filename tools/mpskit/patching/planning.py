@@ -190,14 +190,16 @@ def _texts_of_files(tree: _PatchedTree, patch: Patch, behind: tuple[Patch, ...])
 
 def _plan_patch(tree: _PatchedTree, patch: Patch, ours: Texts, allow_old_base: bool) -> PatchPlan:
     layouts = _Layouts.look(tree, patch, ours)
-    unmet = [
-        *_unmet_requirements(tree, patch.requires, allow_old_base),
-        *(trouble for item in patch.expects for trouble in _unmet_expectation(tree, item)),
-        *_unmet_layout(patch, layouts),
-    ]
     changes: dict[str, bytes] = {}
     # Edits first: they ask what the base has, and our own new files are no part of the base.
     edits = [_plan_edit(tree, edit, changes) for edit in _edits_on(tree, patch, layouts)]
+    # The patch may itself add what it expects of native_functions.yaml.
+    declared = decode(changes.get(NATIVE_FUNCTIONS, tree.read(NATIVE_FUNCTIONS) or b""))
+    unmet = [
+        *_unmet_requirements(tree, patch.requires, allow_old_base),
+        *(trouble for item in patch.expects for trouble in _unmet_expectation(declared, item)),
+        *_unmet_layout(patch, layouts),
+    ]
     may_replace = {path for layout in layouts.bases for path in layout.replaces}
     files = [
         _plan_file(tree, file, ours[file.path], file.path in may_replace, changes)
@@ -238,8 +240,8 @@ def _unmet_requirements(
     return unmet
 
 
-def _unmet_expectation(tree: _PatchedTree, expectation: Expectation) -> list[Unmet]:
-    table = dispatch_table(tree.read_text(NATIVE_FUNCTIONS) or "", expectation.function)
+def _unmet_expectation(declared: str, expectation: Expectation) -> list[Unmet]:
+    table = dispatch_table(declared, expectation.function)
     if table is None:
         return [
             Unmet(NATIVE_FUNCTIONS, f"{NATIVE_FUNCTIONS} has no function {expectation.function}")

@@ -43,6 +43,18 @@ def clang_format(item: PatchCommit, program: str | None = None) -> Check:
     return judged(name, problems, f"{count} files, {_version(program)}, {origin}", patch)
 
 
+def in_pytorch_style(path: str, text: str) -> str:
+    """The text of a C++, Objective-C++ or Metal file as clang-format puts it in PyTorch's style.
+
+    Any other file, and every file where clang-format is not installed, stays as it is.
+    """
+    program = _find("clang-format")
+    if program is None or not path.endswith(_SUFFIXES):
+        return text
+    finished = _format(program, _FALLBACK_STYLE, path, text)
+    return text if finished.returncode else finished.stdout
+
+
 def _find(program: str) -> str | None:
     """The program beside this Python, where its wheel puts it, or on the PATH."""
     beside = Path(sys.executable).with_name(program)
@@ -69,17 +81,7 @@ def _changed_lines(item: PatchCommit, path: str) -> Iterator[str]:
 def _unformatted(
     program: str, style_file: Path, path: str, text: str, ranges: list[str]
 ) -> Iterator[str]:
-    formatted = subprocess.run(
-        [
-            program,
-            f"--style=file:{style_file}",
-            f"--assume-filename={path}",
-            *(f"--lines={lines}" for lines in ranges),
-        ],
-        input=text,
-        capture_output=True,
-        text=True,
-    )
+    formatted = _format(program, style_file, path, text, *(f"--lines={lines}" for lines in ranges))
     if formatted.returncode:
         yield f"{path}: clang-format ended with {formatted.returncode}: {formatted.stderr.strip()}"
         return
@@ -89,6 +91,17 @@ def _unformatted(
         yield f"{path}: line {wrong[0]} is formatted otherwise"
     elif len(before) != len(after):
         yield f"{path}: the last lines are formatted otherwise"
+
+
+def _format(
+    program: str, style_file: Path, path: str, text: str, *options: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, f"--style=file:{style_file}", f"--assume-filename={path}", *options],
+        input=text,
+        capture_output=True,
+        text=True,
+    )
 
 
 def lintrunner(series: AppliedSeries) -> Check:
