@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.testing._internal.common_device_type import (
     OpDTypes,
     instantiate_device_type_tests,
-    ops,
 )
 from torch.testing._internal.common_dtype import integral_types_and
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -22,7 +21,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from opinfo.definition import MPS_FLOATING_DTYPES
 from opinfo.definitions import definition_of, definitions_under_test
 from opinfo.layouts import LAYOUTS, Guarded, fits
-from opinfo.op_test_case import Call, OpTestCase
+from opinfo.op_test_case import Call, OpTestCase, ops_if_any
 from opinfo.settings import settings
 
 DEFINITIONS = definitions_under_test()
@@ -33,14 +32,6 @@ PLAIN = [op for op in UPSTREAM if not op.variant_test_name]
 FORCED = [op for definition in DEFINITIONS for op in definition.entries("forced")]
 LAYOUTS_OF_ONE_SHAPE = [op for definition in DEFINITIONS for op in definition.entries("one_shape")]
 MPS_DTYPES = integral_types_and(torch.bool, *MPS_FLOATING_DTYPES)
-
-
-class ops_if_any(ops):
-    """PyTorch's ``@ops``, for a test that no definition may have entries for."""
-
-    def _parametrize_test(self, *args: Any) -> Iterator[Any]:
-        if self.op_list:
-            yield from super()._parametrize_test(*args)
 
 
 def _without_float64(samples: Iterable[SampleInput]) -> Iterator[SampleInput]:
@@ -88,7 +79,7 @@ class TestKernels(OpTestCase):
 
     @ops_if_any(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_aliases(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        for function in (op.method_variant, *(alias.op for alias in op.aliases)):
+        for function in filter(None, (op.method_variant, *(alias.op for alias in op.aliases))):
             for sample in op.sample_inputs(device, dtype):
                 self.check_sample(op, sample, call=_calling(function))
 

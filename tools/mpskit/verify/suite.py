@@ -12,14 +12,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
 from mpskit.errors import MpskitError
-from mpskit.metal import compile_shader
+from mpskit.verify.implementation import Implementation, compile_kernels
+from mpskit.verify.log_softmax import IMPLEMENTATIONS
 from mpskit.verify.plan import Planner
 from mpskit.verify.sources import PatchSources
 
@@ -199,10 +200,25 @@ def run_suite(
 
 def _compile(backend: str, patch_set: Path | None) -> tuple[str, ...]:
     """Fills the caches of compiled code before the workers need it; returns the kernels' names."""
-    sources = PatchSources.find(patch_set)
-    Planner(sources)
-    library = compile_shader(sources.kernels, backend=backend, include_dirs=sources.include_dirs)
-    return tuple(sorted({split_host_name(name)[0] for name in dir(library)}))
+    names: set[str] = set()
+    for implementation in _implementations(patch_set):
+        library = compile_kernels(implementation, backend, patch_dir=patch_set)
+        names |= {split_host_name(name)[0] for name in dir(library)}
+    return tuple(sorted(names))
+
+
+def _implementations(patch_set: Path | None) -> Iterable[Implementation]:
+    """Those of the ops that a patch set brings, or of mpskit's own.
+
+    PyTorch's OpInfo data, which take seconds to import, are needed only for the former.
+    """
+    if patch_set is None or not (patch_set / "opinfo").is_dir():
+        Planner(PatchSources.find(patch_set))
+        return IMPLEMENTATIONS
+    from opinfo.definitions import definitions_in
+
+    definitions = definitions_in(patch_set.resolve() / "opinfo")
+    return dict.fromkeys(each for item in definitions for each in item.implementations)
 
 
 def _cores() -> int:
