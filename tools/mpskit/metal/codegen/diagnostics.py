@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mpskit.metal.errors import Diagnostic, Location
+from mpskit.metal.frontend.anonymous import PREFIX
 from mpskit.metal.frontend.erase import THREADGROUP_MEMORY_MESSAGE
 from mpskit.metal.frontend.sources import SourceLines
 from mpskit.metal.host_compiler import Compiler
@@ -171,6 +172,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r" \{aka '[^']*'\}"), ""),
     (re.compile(r"'using (\w+) = [^']*'"), r"'\1'"),
     (re.compile(r"(?:::)?\bmpskit(?:_program)?::(?:types::|core::)?"), ""),
+    (re.compile(rf"\b{PREFIX}(\w+)(?:<void>)?"), r"\1"),
     (re.compile(r"\bsmall_float<(?:types::)?binary16>"), "half"),
     (re.compile(r"\bsmall_float<(?:types::)?brain16>"), "bfloat"),
     (

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from mpskit.metal.frontend.anonymous import class_edits
 from mpskit.metal.frontend.collectives import collective_calls
 from mpskit.metal.frontend.conditionals import conditionals
 from mpskit.metal.frontend.function_constants import (
@@ -16,6 +17,7 @@ from mpskit.metal.frontend.function_constants import (
     function_constants,
     initializer,
 )
+from mpskit.metal.frontend.initializers import braced_vectors, designated_arrays
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Function, Program, Run
 
 _SPECIFIERS = frozenset(
@@ -67,7 +69,7 @@ class Eraser:
         Args:
             insertions: text to put behind a token, by the token's index.
         """
-        dropped = self._dropped_overloads()
+        dropped = [*self._dropped_overloads(), *self._member_specializations()]
         gone = {index for run in dropped for index in run}
         for run in dropped:
             self._blank(run)
@@ -80,11 +82,14 @@ class Eraser:
         for index in range(len(self._program.tokens)):
             if index not in gone:
                 self._token(index)
+        self._edits += class_edits(self._program)
+        self._braced_vectors(gone)
         for index, text in insertions:
             end = self._program.tokens[index].end
             self._edits.append((end, end, text))
         self._edits.sort()
         self._conditionals(gone)
+        self._designators(gone)
         return self._apply(0, len(self._program.source.text))
 
     def text_of(self, run: Run) -> str:
@@ -210,6 +215,32 @@ class Eraser:
                     text = f" ::mpskit::other_arm<decltype({first})> ="
                     bisect.insort(self._edits, (end, end, text))
 
+    def _braced_vectors(self, gone: set[int]) -> None:
+        """Makes a vector from what stands in braces, zeros behind it; see `initializers`."""
+        for vector in braced_vectors(self._program):
+            opening, closing = vector.braces.begin, vector.braces.end - 1
+            if opening in gone:
+                continue
+            if self._program.text(opening - 1) != "=":
+                begin = self._program.tokens[opening].start
+                self._edits.append((begin, begin, " = "))
+            self._replace(opening, f"::mpskit::braced<{vector.kind}>(")
+            if self._program.text(closing - 1) == ",":
+                self._replace(closing - 1, "")
+            self._replace(closing, ")")
+
+    def _designators(self, gone: set[int]) -> None:
+        """Makes an array's designators statements; see `initializers`."""
+        for array in designated_arrays(self._program):
+            if array.initializer.begin in gone:
+                continue
+            statements = [
+                f"::mpskit::designate({', '.join([array.name, *map(self.text_of, element)])})"
+                for element in array.elements
+            ]
+            text = "= {}; " + "; ".join(statements)
+            self._replace_run(array.initializer, text)
+
     # Variables of a threadgroup.
 
     def _threadgroup_variables(self, body: Run) -> set[int]:
@@ -297,13 +328,51 @@ class Eraser:
         seen: dict[tuple[str, ...], str] = {}
         dropped: list[Run] = []
         for function in self._program.functions:
-            if function.body is None or function.is_instantiation:
-                continue
+            is_member = any("@" in name for name in function.scope)
+            if function.is_instantiation or (function.body is None and not is_member):
+                continue  # what is no member can be declared again
             signature = (*function.scope, self._signature(function))
-            original = self._spelled(Run(function.head.begin, function.body.begin))
+            end = function.body.begin if function.body else function.whole.end
+            original = self._spelled(Run(function.head.begin, end))
             if seen.setdefault(signature, original) != original:
                 dropped.append(function.whole)
-        return dropped + self._dropped_specializations()
+        return dropped + self._defaulted_constructors() + self._dropped_specializations()
+
+    def _defaulted_constructors(self) -> list[Run]:
+        """``T() = default`` where no constructor does anything.
+
+        To C++14, and so to Metal, such a class is an aggregate all the same; to C++20 it is none.
+        """
+        constructors: dict[tuple[str, ...], list[Function]] = {}
+        for function in self._program.functions:
+            class_name = function.scope[-1].partition("@")[0] if function.scope else ""
+            if class_name and function.name.partition("<")[0].strip() == class_name:
+                constructors.setdefault(function.scope, []).append(function)
+        return [
+            function.whole
+            for own in constructors.values()
+            if all(self._is_defaulted(function) for function in own)
+            for function in own
+        ]
+
+    def _is_defaulted(self, function: Function) -> bool:
+        end = function.whole.end
+        texts = [self._program.text(i) for i in range(end - 3, end)]
+        return function.parameters.is_empty and texts == ["=", "default", ";"]
+
+    def _member_specializations(self) -> Iterator[Run]:
+        """The ``template <>`` of members that are specialized inside their class.
+
+        g++ knows only specializations at namespace scope. Without it the function is an overload,
+        which a call with the same arguments prefers as well.
+        """
+        for function in self._program.functions:
+            begin = function.head.begin
+            header = Run(begin, begin + 3)
+            is_member = any("@" in name for name in function.scope)
+            if is_member and [self._program.text(i) for i in header] == ["template", "<", ">"]:
+                if "<" not in function.name:
+                    yield header
 
     def _signature(self, function: Function) -> str:
         """A function's erased head and parameters, without the parameters' names."""
@@ -315,10 +384,9 @@ class Eraser:
             if len(texts) > 1 and texts[-1].isidentifier():
                 texts.pop()
             parts.append(" ".join(texts))
-        behind = (
-            Run(function.parameters.end + 1, function.body.begin - 1) if function.body else None
-        )
-        parts.append("const" if behind and self._is_const_method(behind) else "")
+        end = function.body.begin - 1 if function.body else function.whole.end
+        behind = Run(function.parameters.end + 1, end)
+        parts.append("const" if self._is_const_method(behind) else "")
         return "|".join(parts)
 
     def _is_const_method(self, behind: Run) -> bool:
@@ -369,6 +437,15 @@ class Eraser:
     def _replace(self, index: int, text: str) -> None:
         token = self._program.tokens[index]
         self._edits.append((token.start, token.end, text))
+
+    def _replace_run(self, run: Run, text: str) -> None:
+        """Puts one text in place of a run, in edits that are in order, and of its own edits."""
+        tokens = self._program.tokens
+        start, end = tokens[run.begin].start, tokens[run.end - 1].end
+        lines = "\n" * self._program.source.text.count("\n", start, end)
+        first = bisect.bisect_left(self._edits, (start,))
+        last = bisect.bisect_left(self._edits, (end,))
+        self._edits[first:last] = [(start, end, text + lines)]
 
     def _blank(self, run: Run) -> None:
         """Removes tokens and keeps their line breaks and line marks."""

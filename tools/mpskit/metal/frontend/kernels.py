@@ -144,8 +144,17 @@ def _instantiated(program: Program, function: Function) -> Kernel:
     if not templates:
         name = function.name
         raise _error(program, function.whole.begin, f"no kernel template is named {name!r}")
-    # The template that says most: a forward declaration need not carry the attributes.
-    template = max(templates, key=lambda f: (f.body is not None, len(f.attributes)))
+    # Of overloads the one that is meant, of its declarations the one that says most: a forward
+    # declaration need not carry the attributes.
+    given = _parameter_types(program, function)
+    template = max(
+        templates,
+        key=lambda f: (
+            _likeness(_parameter_types(program, f), given),
+            f.body is not None,
+            len(f.attributes),
+        ),
+    )
     expression = f"&{function.name}"
     overloaded = len({f.parameters for f in templates if f.body is not None}) > 1
     if not function.parameters.is_empty and ("<" not in function.name or overloaded):
@@ -158,6 +167,23 @@ def _instantiated(program: Program, function: Function) -> Kernel:
         instantiation=function,
         location=_location(program, function),
     )
+
+
+def _parameter_types(program: Program, function: Function) -> list[list[str]]:
+    """The tokens of each parameter's type."""
+    types = []
+    for run in program.split(function.parameters):
+        hidden = {i for span in program.attribute_spans(run) for i in span}
+        hidden |= {name} if (name := program.declared_name(run)) is not None else set()
+        types.append([program.text(i) for i in run if i not in hidden])
+    return types
+
+
+def _likeness(parameters: list[list[str]], given: list[list[str]]) -> int:
+    """How well an instantiation's parameters fit a template's: alike where nothing varies."""
+    if len(parameters) != len(given):
+        return -1
+    return sum(p == g for p, g in zip(parameters, given, strict=True))
 
 
 def _location(program: Program, function: Function) -> Location:
@@ -316,7 +342,7 @@ def _parameter(names: Names, run: Run) -> Parameter:
     name = program.text(name_index) if name_index is not None else ""
     texts = _declared_type(program, run)
     space = next((t for t in texts if t in ADDRESS_SPACES), None)
-    if "*" in texts or "&" in texts:
+    if "*" in texts or "&" in texts or _is_array(program, name_index):
         if _is_left_out(names, attributes, run):
             return Parameter(name, "builtin", builtin="absent")
         kind = "threadgroup" if space == "threadgroup" else "buffer"
@@ -336,6 +362,11 @@ def _parameter(names: Names, run: Run) -> Parameter:
     known = ", ".join(f"[[{a.name}]]" for a in attributes) or "no attribute"
     what = f"parameter '{name}' has {known}; a value parameter needs one that gives a position"
     raise _error(program, run.begin, what, rule="kernel-parameter")
+
+
+def _is_array(program: Program, name: int | None) -> bool:
+    """Whether a parameter is declared as an array, which makes it a pointer."""
+    return name is not None and program.text(name + 1) == "[" and not program.is_attribute(name + 1)
 
 
 def _declared_type(program: Program, run: Run) -> list[str]:

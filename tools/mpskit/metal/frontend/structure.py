@@ -70,12 +70,21 @@ class Function:
 
 @dataclass(frozen=True)
 class ClassHead:
-    """The head of a class, up to its brace: ``name`` is what stands before ``arguments``."""
+    """A class: ``name`` is what stands before ``arguments``, ``body`` what its braces hold.
+
+    ``inner_scope`` is the last part of its members' scopes: specializations of one template are
+    scopes of their own.
+    """
 
     scope: tuple[str, ...]
     name: str
     whole: Run
     arguments: Run | None
+    body: Run
+
+    @property
+    def inner_scope(self) -> str:
+        return f"{self.name}@{self.body.begin - 1}"
 
 
 @dataclass(frozen=True)
@@ -219,6 +228,9 @@ class Program:
             closing = self.close(index + 2)
             self._entered = _OpenScope(Run(index + 3, closing), scope)
             return closing + 1
+        if text == "typedef" and self.text(index + 1) in _CLASS_KEYS:
+            if self._opens_class(index + 1, end):
+                return self._class(index, index + 1, end, scope)
         if text in ("using", "typedef", "static_assert"):
             after = self._past_semicolon(index, end)
             self._alias(Run(index, after - 1))
@@ -478,7 +490,7 @@ class Program:
         return self.text(index) == "{"
 
     def _class(self, begin: int, key: int, end: int, scope: tuple[str, ...]) -> int:
-        opening = key
+        opening = key + 1
         arguments: Run | None = None
         name = ""
         in_bases = False
@@ -497,9 +509,9 @@ class Program:
             opening += 1
         closing = self.close(opening)
         after = self._past_semicolon(closing, end)
-        self.classes.append(ClassHead(scope, name, Run(begin, after), arguments))
-        # Specializations of one template are scopes of their own.
-        self._entered = _OpenScope(Run(opening + 1, closing), (*scope, f"{name}@{opening}"))
+        head = ClassHead(scope, name, Run(begin, after), arguments, Run(opening + 1, closing))
+        self.classes.append(head)
+        self._entered = _OpenScope(head.body, (*scope, head.inner_scope))
         return after
 
     @cached_property

@@ -26,6 +26,7 @@
 #include "types/packed.h"
 #include "types/matrix.h"
 #include "types/conditional.h"
+#include "types/extensions.h"
 
 #include "metal/type_traits.h"
 #include "metal/as_type.h"
@@ -44,6 +45,8 @@
 #include "metal/simdgroup.h"
 #include "metal/quadgroup.h"
 #include "metal/simdgroup_matrix.h"
+#include "metal/logging.h"
+#include "metal/internals.h"
 
 #define METAL_FUNC inline
 #undef assert

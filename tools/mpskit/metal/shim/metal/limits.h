@@ -11,10 +11,13 @@ enum float_round_style {
   round_toward_neg_infinity = 3
 };
 
+// Apple's own name for what numeric_limits inherits; kernels specialize it for their types.
 template <class T>
-struct numeric_limits {
+struct _numeric_limits_impl {
   static constexpr bool is_specialized = false;
 };
+template <class T>
+struct numeric_limits : _numeric_limits_impl<T> {};
 
 namespace traits {
 
@@ -77,15 +80,17 @@ struct floating_limits {
   static constexpr int min_exponent10 = -((MaxExponent - 2) * 30103 / 100000);
   static constexpr float_round_style round_style = round_to_nearest;
 
-  static constexpr T max() { return (2.0f - power(1 - Mantissa)) * power(MaxExponent - 1); }
+  static constexpr T max() {
+    return T((2.0f - power(1 - Mantissa)) * power(MaxExponent - 1));
+  }
   static constexpr T lowest() { return -max(); }
-  static constexpr T min() { return power(2 - MaxExponent); }
-  static constexpr T denorm_min() { return power(2 - MaxExponent + 1 - Mantissa); }
-  static constexpr T epsilon() { return power(1 - Mantissa); }
-  static constexpr T round_error() { return 0.5f; }
-  static constexpr T infinity() { return __builtin_bit_cast(float, 0x7F800000u); }
-  static constexpr T quiet_NaN() { return __builtin_bit_cast(float, 0x7FC00000u); }
-  static constexpr T signaling_NaN() { return __builtin_bit_cast(float, 0x7FA00000u); }
+  static constexpr T min() { return T(power(2 - MaxExponent)); }
+  static constexpr T denorm_min() { return T(power(2 - MaxExponent + 1 - Mantissa)); }
+  static constexpr T epsilon() { return T(power(1 - Mantissa)); }
+  static constexpr T round_error() { return T(0.5f); }
+  static constexpr T infinity() { return T(__builtin_bit_cast(float, 0x7F800000u)); }
+  static constexpr T quiet_NaN() { return T(__builtin_bit_cast(float, 0x7FC00000u)); }
+  static constexpr T signaling_NaN() { return T(__builtin_bit_cast(float, 0x7FA00000u)); }
 
  private:
   // 2^exponent, exactly, subnormal results included.
