@@ -134,7 +134,7 @@ template <typename T>
 }
 template <typename T>
 [[kernel]] void narrow(device T* out, constant float* in, uint i [[thread_position_in_grid]]) {
-  out[i] = in[i];
+  out[i] = T(in[i]);
 }
 template <typename T>
 [[kernel]] void arithmetic(
@@ -149,7 +149,7 @@ template <typename T>
   x += 0.1f;
   x *= b[i];
   out[5 * n + i] = x;
-  out[6 * n + i] = 2.5f * a[i] + 1;
+  out[6 * n + i] = T(2.5f * a[i] + 1);
   out[7 * n + i] = a[i] < b[i] ? a[i] : 0;
 }
 #define INSTANTIATE(T)                                                                  \\

@@ -14,6 +14,37 @@ struct float_arm {
   constexpr operator float() const { return value; }
 };
 
+// A bfloat beside an integer, which C++ cannot make one: the integer becomes one of these. It is
+// a bfloat or a float to whatever it stands for, and no integer, which would win in C++.
+struct bfloat_arm {
+  types::bfloat value;
+
+  constexpr bfloat_arm(types::bfloat value) : value(value) {}
+  template <core::integer I>
+  constexpr bfloat_arm(I value) : value(value) {}
+
+  template <class T>
+    requires core::one_of<T, types::bfloat, float>
+  constexpr operator T() const {
+    return T(value);
+  }
+
+#define MPSKIT_OPERATOR(op)                                                          \
+  template <types::scalar S>                                                         \
+  friend constexpr auto operator op(bfloat_arm a, S b) {                             \
+    return a.value op b;                                                             \
+  }                                                                                  \
+  template <types::scalar S>                                                         \
+  friend constexpr auto operator op(S a, bfloat_arm b) {                             \
+    return a op b.value;                                                             \
+  }
+  MPSKIT_OPERATOR(+)
+  MPSKIT_OPERATOR(-)
+  MPSKIT_OPERATOR(*)
+  MPSKIT_OPERATOR(/)
+#undef MPSKIT_OPERATOR
+};
+
 template <class T>
 inline constexpr bool is_pointer_type = false;
 template <class T>
@@ -28,6 +59,8 @@ struct OtherArm {
       return float_arm{y};
     else if constexpr (types::small<X> && core::integer<V>)
       return X(y);
+    else if constexpr (core::same<V, types::bfloat> && core::integer<X>)
+      return bfloat_arm(y);
     else if constexpr (types::small<V> && (core::integer<X> || core::same<X, float>))
       return float(y);
     else if constexpr (types::vector_like<X> && types::vector_operand<V>)

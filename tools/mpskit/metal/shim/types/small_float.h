@@ -6,6 +6,8 @@
 namespace mpskit::types {
 
 struct binary16 {
+  static constexpr bool takes_float = true;
+
   static constexpr float to_float(unsigned short bits) {
 #ifdef MPSKIT_HARDWARE_HALF
     if (!__builtin_is_constant_evaluated()) return target::half_to_float(bits);
@@ -45,6 +47,9 @@ struct binary16 {
 };
 
 struct brain16 {
+  // "Neither float nor half can be implicitly converted to bfloat."
+  static constexpr bool takes_float = false;
+
   static constexpr float to_float(unsigned short bits) {
 #ifdef MPSKIT_HARDWARE_BFLOAT
     if (!__builtin_is_constant_evaluated()) return target::bfloat_to_float(bits);
@@ -67,7 +72,8 @@ struct small_float {
   unsigned short bits;
 
   small_float() = default;
-  constexpr small_float(float value) : bits(Format::from_float(value)) {}
+  explicit(!Format::takes_float) constexpr small_float(float value)
+      : bits(Format::from_float(value)) {}
   // Apart from the one above, so that braces take an integer without a narrowing error.
   template <core::integer I>
   constexpr small_float(I value) : small_float(static_cast<float>(value)) {}

@@ -49,6 +49,17 @@ template <int N, class... A>
 concept parts_of = (sizeof...(A) >= 2) && (vector_operand<A> && ...) &&
     ((vector_shape<A>::size + ... + 0) == N);
 
+// A scalar as a vector's component. A NaN becomes the integer 0, which C++ leaves open.
+template <class T, scalar S>
+constexpr T component(S value) {
+  if constexpr (core::integer<T> && !core::same<T, bool> && floating<S>) {
+    const float wide = value;
+    return wide == wide ? static_cast<T>(wide) : T(0);
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
 // Component I of the parts laid end to end.
 template <class T, int I, class A, class... Rest>
 constexpr T component_of(const A& first, const Rest&... rest) {
@@ -56,9 +67,9 @@ constexpr T component_of(const A& first, const Rest&... rest) {
   if constexpr (I >= size)
     return component_of<T, I - size>(rest...);
   else if constexpr (size == 1)
-    return static_cast<T>(first);
+    return component<T>(first);
   else
-    return static_cast<T>(vector_of<A>(first)[I]);
+    return component<T>(vector_of<A>(first)[I]);
 }
 
 // An assignment of the whole union at once; memberwise it would go through the swizzles.
@@ -108,7 +119,7 @@ struct alignas(2 * sizeof(T)) vec<T, 2> {
   MPSKIT_VEC_COMMON(2)
   MPSKIT_VEC_COPY(x(other.x), y(other.y))
   template <scalar S>
-  constexpr vec(S s) : x(static_cast<T>(s)), y(static_cast<T>(s)) {}
+  constexpr vec(S s) : x(component<T>(s)), y(x) {}
 
   template <class I>
   constexpr T& operator[](I i) {
@@ -143,7 +154,7 @@ struct alignas(4 * sizeof(T)) vec<T, 3> {
   MPSKIT_VEC_COMMON(3)
   MPSKIT_VEC_COPY(x(other.x), y(other.y), z(other.z))
   template <scalar S>
-  constexpr vec(S s) : x(static_cast<T>(s)), y(static_cast<T>(s)), z(static_cast<T>(s)) {}
+  constexpr vec(S s) : x(component<T>(s)), y(x), z(x) {}
 
   template <class I>
   constexpr T& operator[](I i) {
@@ -180,8 +191,7 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
   MPSKIT_VEC_COMMON(4)
   MPSKIT_VEC_COPY(x(other.x), y(other.y), z(other.z), w(other.w))
   template <scalar S>
-  constexpr vec(S s)
-      : x(static_cast<T>(s)), y(static_cast<T>(s)), z(static_cast<T>(s)), w(static_cast<T>(s)) {}
+  constexpr vec(S s) : x(component<T>(s)), y(x), z(x), w(x) {}
 
   template <class I>
   constexpr T& operator[](I i) {
@@ -240,8 +250,6 @@ MPSKIT_BINARY(%, same_element)
 MPSKIT_BINARY(&, same_element)
 MPSKIT_BINARY(|, same_element)
 MPSKIT_BINARY(^, same_element)
-MPSKIT_BINARY(<<, same_element)
-MPSKIT_BINARY(>>, same_element)
 MPSKIT_BINARY(==, bool_element)
 MPSKIT_BINARY(!=, bool_element)
 MPSKIT_BINARY(<, bool_element)
@@ -251,6 +259,22 @@ MPSKIT_BINARY(>=, bool_element)
 MPSKIT_BINARY(&&, bool_element)
 MPSKIT_BINARY(||, bool_element)
 #undef MPSKIT_BINARY
+
+// A shift counts by the lowest bits of its right operand: modulo the element's width.
+#define MPSKIT_SHIFT(op)                                                                       \
+  template <class A, class B>                                                                  \
+    requires vector_operands<A, B>                                                             \
+  constexpr auto operator op(const A& a, const B& b) {                                         \
+    using V = common_vector<A, B>;                                                             \
+    using T = typename vector_shape<V>::element;                                               \
+    constexpr T mask = T(8 * sizeof(T) - 1);                                                   \
+    const V left(a), right(b);                                                                 \
+    return generate<T, vector_shape<V>::size>(                                                 \
+        [&](int i) { return static_cast<T>(left[i] op (right[i] & mask)); });                  \
+  }
+MPSKIT_SHIFT(<<)
+MPSKIT_SHIFT(>>)
+#undef MPSKIT_SHIFT
 
 #define MPSKIT_UNARY(op, Result)                              \
   template <vector_like A>                                    \
