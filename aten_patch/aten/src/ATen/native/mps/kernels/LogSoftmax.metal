@@ -10,16 +10,6 @@
 // may lose a NaN, the sum never does.
 constant constexpr LogSumExp empty_sum = {-FLT_MAX, 0};
 
-// The results of a 16-bit type are rounded more coarsely than fast::exp errs.
-template <typename T>
-static inline float exponential(float x) {
-  return fast::exp(x);
-}
-template <>
-inline float exponential<float>(float x) {
-  return precise::exp(x);
-}
-
 static inline LogSumExp rescale(LogSumExp value, float maximum) {
   return {maximum, value.sum * precise::exp(value.maximum - maximum)};
 }

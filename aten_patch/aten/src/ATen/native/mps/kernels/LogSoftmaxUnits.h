@@ -105,6 +105,19 @@ static inline void store_unit(U unit, device T* to, idx_t stride, bool whole) {
   }
 }
 
+// ---- arithmetic ----
+
+// The results of a 16-bit type are rounded more coarsely than fast::exp errs.
+template <typename T>
+static inline float exponential(float x) {
+  return fast::exp(x);
+}
+
+template <>
+inline float exponential<float>(float x) {
+  return precise::exp(x);
+}
+
 // ---- where threads and rows are ----
 
 // Units first, first + step, ... below end.
