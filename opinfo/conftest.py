@@ -25,6 +25,8 @@ from mpskit.metal import BACKENDS
 from opinfo.settings import Settings, configure, settings
 
 _EVIDENCE = "opinfo_evidence"
+# The modules of tests that any op can have.
+_GENERIC = ("test_ops", "test_transforms", "test_gradients")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leaves out what tests ops of ours, where the patch set has ops of its own."""
     ours = collection_path.parent == Path(__file__).parent
-    of_one_op = collection_path.name.startswith("test_") and collection_path.stem != "test_ops"
+    of_one_op = collection_path.name.startswith("test_") and collection_path.stem not in _GENERIC
     return True if ours and of_one_op and settings().definitions_dir else None
 
 
