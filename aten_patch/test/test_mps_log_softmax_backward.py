@@ -24,11 +24,11 @@ def reference(grad, output, dim):
 
 def random_grad(*shape, dtype=torch.float32):
     # Positive on the whole, so that its sum is far from 0
-    return torch.randn(*shape).add(0.5).to(dtype).to(DEVICE)
+    return torch.randn(shape).add(0.5).to(dtype).to(DEVICE)
 
 
 def log_probabilities(*shape, dim, dtype=torch.float32):
-    return torch.log_softmax(torch.randn(*shape).mul(5), dim).to(dtype).to(DEVICE)
+    return torch.log_softmax(torch.randn(shape).mul(5), dim).to(dtype).to(DEVICE)
 
 
 def backward(grad, output, dim, **out):
@@ -208,7 +208,7 @@ class TestLogSoftmaxBackward(TestCase):
         expected = reference(grad, output, 1).to(dtype)
         actual = backward(grad, output, 1).cpu()
         self.assertEqual(actual, expected)
-        self.assertTrue(actual[:3].isnan().all())
+        self.assertTrue(actual[[0, 2]].isnan().all())
         self.assertEqual(actual[3, ::2], grad[3, ::2].cpu(), atol=0, rtol=0)
 
     def test_leading_chunk_of_negative_infinity(self):

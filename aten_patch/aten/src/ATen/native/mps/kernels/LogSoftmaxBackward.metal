@@ -450,7 +450,7 @@ static inline void column_sums(
       sums[row] += simd_shuffle_xor(sums[row], bit);
     }
   }
-  if (threads <= simdgroup_size) {
+  if (group.y == 1 || threads <= simdgroup_size) {
     return;
   }
   const uint columns = group.x * ROWS;
