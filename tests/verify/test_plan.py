@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 
@@ -67,8 +66,8 @@ def row_offsets(params: Params, row: int) -> tuple[int, int]:
     read = written = 0
     for dim in params.row_dims:
         row, index = divmod(row, dim.size)
-        read += index * dim.input_stride
-        written += index * dim.output_stride
+        read += index * dim.strides[0]
+        written += index * dim.strides[1]
     assert row == 0
     return read, written
 
@@ -90,7 +89,7 @@ def test_coalescing_reaches_exactly_the_elements(layout):
     for row in range(params.rows):
         read, written = row_offsets(params, row)
         pairs += [
-            (read + i * params.dim_input_stride, written + i * params.dim_output_stride)
+            (read + i * params.dim_strides[0], written + i * params.dim_strides[1])
             for i in range(params.dim_size)
         ]
     assert sorted(pairs) == sorted(expected_pairs(sizes, input_strides, output_strides))
@@ -102,8 +101,7 @@ def test_a_row_is_a_line_along_the_reduced_dimension(layout):
     params = PLANNER.plan(sizes, input_strides, output_strides, dim, torch.float32).params
     assert params.dim_size == sizes[dim]
     if sizes[dim] > 1:
-        assert params.dim_input_stride == input_strides[dim]
-        assert params.dim_output_stride == output_strides[dim]
+        assert params.dim_strides == (input_strides[dim], output_strides[dim])
 
 
 def vector_size(plan: Plan, dtype=torch.float32) -> int:
@@ -288,7 +286,7 @@ def test_strides_decide_not_the_position_of_dim():
 def test_neighbouring_columns_are_neighbouring_rows():
     plan = plan_shape((4, 150, 64, 64), 1)
     innermost, outer = plan.params.row_dims
-    assert (innermost.size, innermost.input_stride) == (64 * 64, 1)
+    assert (innermost.size, innermost.strides[0]) == (64 * 64, 1)
     assert outer.size == 4
     assert plan.params.vectors
     (launch,) = plan.launches
@@ -350,14 +348,14 @@ def test_packed_parameters_hold_the_same_values(layout):
     for index, word in ((Index.U32, "I"), (Index.U64, "Q")):
         plan = PLANNER.plan(sizes, input_strides, output_strides, dim, torch.float32, index=index)
         words = memoryview(plan.packed_params).cast(word).tolist()
-        row_ndim = len(plan.params.row_dims)
-        for d, row_dim in enumerate(plan.params.row_dims):
-            assert (words[d], words[16 + d], words[32 + d]) == dataclasses.astuple(row_dim)
-        scalars = [getattr(plan.params, field.name) for field in dataclasses.fields(Params)[1:-1]]
-        assert words[48:54] == scalars
+        params = plan.params
+        for d, row_dim in enumerate(params.row_dims):
+            assert (words[d], words[16 + d], words[32 + d]) == (row_dim.size, *row_dim.strides)
+        scalars = [params.rows, params.dim_size, *params.dim_strides]
+        assert words[48:54] == [*scalars, params.chunk_size, params.chunks]
         end = 54 * (4 if index is Index.U32 else 8)
         flags = memoryview(plan.packed_params)[end:].cast("I").tolist()
-        assert flags == [row_ndim, plan.params.vectors]
+        assert flags == [len(params.row_dims), params.vectors]
 
 
 def test_what_cannot_be_forced_is_refused():

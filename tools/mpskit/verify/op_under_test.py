@@ -41,8 +41,8 @@ class OpUnderTest(TorchDispatchMode):
         patch_dir: mirrors the PyTorch tree; None for the package's own patch set.
         sanitize: watch what the kernels do; a launch that has reports raises SanitizerError.
         options: for the implementations' ``launch``. Those of log_softmax take ``kernel`` and
-            ``index`` to force a branch of the plan and an index width, and ``cores``, what the
-            plan takes for the number of the GPU's cores.
+            ``backward_kernel`` to force a branch of the plans, ``index`` to force an index width,
+            and ``cores``, what the plans take for the number of the GPU's cores.
 
     Attributes:
         launches: how often each kernel was launched, by host name.

@@ -1,4 +1,4 @@
-"""LogSoftmaxPlan.h, compiled and asked: the launches that log_softmax makes on a Mac."""
+"""The plans of log_softmax and of its backward, compiled and asked: what a Mac launches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -18,17 +18,18 @@ from mpskit.verify.sources import PatchSources
 
 # Names of the kernels' element types in Metal.
 METAL_DTYPES = {torch.float32: "float", torch.float16: "half", torch.bfloat16: "bfloat"}
-# An M1 Pro's; the plan's thresholds are multiples of the number of cores.
+# An M1 Pro's; the plans' thresholds are multiples of the number of cores.
 DEFAULT_CORES = 16
 # c10::metal::max_ndim.
 MAX_DIMS = 16
 
 _MAX_LAUNCHES = 2
 _AUTOMATIC = 0xFFFFFFFF
+_HERE = Path(__file__).parent
 
 
 class Kernel(IntEnum):
-    """The plan's branches. ``SPLIT`` is log_softmax_partial and log_softmax_finalize."""
+    """The branches of LogSoftmaxPlan.h. ``SPLIT`` is a partial and a finalize kernel."""
 
     ROW = 0
     SPLIT = 1
@@ -36,6 +37,14 @@ class Kernel(IntEnum):
     LONG_STRIDED = 3
     TRANSPOSE = 4
     LONG_ROW = 5
+
+
+class BackwardKernel(IntEnum):
+    """The branches of LogSoftmaxBackwardPlan.h. ``SPLIT`` is a partial and a finalize kernel."""
+
+    ROW = 0
+    SPLIT = 1
+    STRIDED = 2
 
 
 class Index(IntEnum):
@@ -47,22 +56,24 @@ class Index(IntEnum):
 
 @dataclass(frozen=True)
 class RowDim:
-    """One dimension that numbers the rows; strides are in elements."""
+    """One dimension that numbers the rows; strides are in elements, by tensor."""
 
     size: int
-    input_stride: int
-    output_stride: int
+    strides: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Params:
-    """LogSoftmaxParams, with ``row_dims`` innermost first; strides are in elements."""
+    """LogSoftmaxParams, with ``row_dims`` innermost first; strides are in elements, by tensor.
+
+    Tensors are in the parameters' own order: input and output, and for the backward output, grad
+    and grad_input.
+    """
 
     row_dims: tuple[RowDim, ...]
     rows: int
     dim_size: int
-    dim_input_stride: int
-    dim_output_stride: int
+    dim_strides: tuple[int, ...]
     chunk_size: int
     chunks: int
     vectors: bool
@@ -79,36 +90,20 @@ class Launch:
 
 @dataclass(frozen=True)
 class Plan:
-    """What LogSoftmaxPlan.h decided.
+    """What a plan header decided.
 
-    ``packed_params`` are the bytes of LogSoftmaxParams in the plan's index width.
-    ``partials_bytes`` is the size of the temporary between two launches, 0 where there is none.
+    ``kernel`` is its branch; ``packed_params`` are the bytes of LogSoftmaxParams in the plan's
+    index width; ``partials_bytes`` is the size of the temporary between two launches, 0 where
+    there is none.
     """
 
-    kernel: Kernel
+    kernel: IntEnum
     index: Index
     params: Params
     packed_params: bytes
     launches: tuple[Launch, ...]
     partials: int
     partials_bytes: int
-
-
-class _Request(ctypes.Structure):
-    _fields_ = (
-        ("sizes", ctypes.POINTER(ctypes.c_int64)),
-        ("input_strides", ctypes.POINTER(ctypes.c_int64)),
-        ("output_strides", ctypes.POINTER(ctypes.c_int64)),
-        ("ndim", ctypes.c_int64),
-        ("dim", ctypes.c_int64),
-        ("element_size", ctypes.c_uint64),
-        ("input_offset", ctypes.c_uint64),
-        ("output_offset", ctypes.c_uint64),
-        ("dtype", ctypes.c_char_p),
-        ("cores", ctypes.c_uint64),
-        ("kernel", ctypes.c_uint32),
-        ("use_u32", ctypes.c_uint32),
-    )
 
 
 class _Launch(ctypes.Structure):
@@ -119,34 +114,54 @@ class _Launch(ctypes.Structure):
     )
 
 
-class _Params(ctypes.Structure):
-    _fields_ = (
-        ("row_sizes", ctypes.c_uint64 * MAX_DIMS),
-        ("row_input_strides", ctypes.c_uint64 * MAX_DIMS),
-        ("row_output_strides", ctypes.c_uint64 * MAX_DIMS),
-        ("rows", ctypes.c_uint64),
-        ("dim_size", ctypes.c_uint64),
-        ("dim_input_stride", ctypes.c_uint64),
-        ("dim_output_stride", ctypes.c_uint64),
-        ("chunk_size", ctypes.c_uint64),
-        ("chunks", ctypes.c_uint64),
-        ("row_ndim", ctypes.c_uint32),
-        ("vectors", ctypes.c_uint32),
-    )
+class _Abi:
+    """The structs of plan_answer.h for a number of tensors."""
 
+    def __init__(self, tensors: int) -> None:
+        self.Strides: Any = ctypes.POINTER(ctypes.c_int64) * tensors
 
-class _Response(ctypes.Structure):
-    _fields_ = (
-        ("kernel", ctypes.c_uint32),
-        ("use_u32", ctypes.c_uint32),
-        ("partials", ctypes.c_uint64),
-        ("partials_bytes", ctypes.c_uint64),
-        ("params", _Params),
-        ("packed_params", ctypes.c_ubyte * ctypes.sizeof(_Params)),
-        ("packed_size", ctypes.c_uint64),
-        ("launch_count", ctypes.c_uint64),
-        ("launches", _Launch * _MAX_LAUNCHES),
-    )
+        class Request(ctypes.Structure):
+            _fields_ = (
+                ("sizes", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", self.Strides),
+                ("offsets", ctypes.c_uint64 * tensors),
+                ("ndim", ctypes.c_int64),
+                ("dim", ctypes.c_int64),
+                ("element_size", ctypes.c_uint64),
+                ("dtype", ctypes.c_char_p),
+                ("cores", ctypes.c_uint64),
+                ("kernel", ctypes.c_uint32),
+                ("use_u32", ctypes.c_uint32),
+            )
+
+        class Params(ctypes.Structure):
+            _fields_ = (
+                ("row_sizes", ctypes.c_uint64 * MAX_DIMS),
+                ("row_strides", ctypes.c_uint64 * MAX_DIMS * tensors),
+                ("rows", ctypes.c_uint64),
+                ("dim_size", ctypes.c_uint64),
+                ("dim_strides", ctypes.c_uint64 * tensors),
+                ("chunk_size", ctypes.c_uint64),
+                ("chunks", ctypes.c_uint64),
+                ("row_ndim", ctypes.c_uint32),
+                ("vectors", ctypes.c_uint32),
+            )
+
+        class Response(ctypes.Structure):
+            _fields_ = (
+                ("kernel", ctypes.c_uint32),
+                ("use_u32", ctypes.c_uint32),
+                ("partials", ctypes.c_uint64),
+                ("partials_bytes", ctypes.c_uint64),
+                ("params", Params),
+                ("packed_params", ctypes.c_ubyte * ctypes.sizeof(Params)),
+                ("packed_size", ctypes.c_uint64),
+                ("launch_count", ctypes.c_uint64),
+                ("launches", _Launch * _MAX_LAUNCHES),
+            )
+
+        self.Request = Request
+        self.Response = Response
 
 
 _REFUSALS = {
@@ -157,11 +172,67 @@ _REFUSALS = {
 }
 
 
-class Planner:
-    """Plans log_softmax with the LogSoftmaxPlan.h of a patch set."""
+class _TensorsPlanner:
+    """Asks a plan header about tensors of the same sizes, each with strides of its own."""
+
+    source: ClassVar[str]
+    tensors: ClassVar[int]
+    kernels: ClassVar[type[IntEnum]]
 
     def __init__(self, sources: PatchSources) -> None:
-        self._library = _load(sources)
+        self._abi = _Abi(self.tensors)
+        self._library = _load(sources, self.source)
+
+    def _plan(
+        self,
+        sizes: Sequence[int],
+        strides: Sequence[Sequence[int]],
+        dim: int,
+        dtype: torch.dtype,
+        *,
+        offsets: Sequence[int],
+        cores: int = DEFAULT_CORES,
+        kernel: IntEnum | None = None,
+        index: Index | None = None,
+    ) -> Plan:
+        request = self._abi.Request(
+            _int64_array(sizes),
+            self._abi.Strides(*map(_int64_array, strides)),
+            (ctypes.c_uint64 * self.tensors)(*offsets),
+            len(sizes),
+            dim,
+            dtype.itemsize,
+            METAL_DTYPES[dtype].encode(),
+            cores,
+            _AUTOMATIC if kernel is None else kernel,
+            _AUTOMATIC if index is None else index,
+        )
+        response = self._abi.Response()
+        status = self._library.mpskit_plan(ctypes.byref(request), ctypes.byref(response))
+        if status:
+            raise MpskitError(
+                _REFUSALS[status].format(kernel=kernel.name.lower() if kernel is not None else ""),
+                hint="Force another kernel or index width, or leave the choice to the plan.",
+            )
+        return _read(response, self.kernels)
+
+    def _plan_tensors(self, *tensors: torch.Tensor, dim: int, **how: Any) -> Plan:
+        return self._plan(
+            tensors[0].shape,
+            [tensor.stride() for tensor in tensors],
+            dim % max(1, tensors[0].dim()),
+            tensors[0].dtype,
+            offsets=[tensor.data_ptr() for tensor in tensors],
+            **how,
+        )
+
+
+class Planner(_TensorsPlanner):
+    """Plans log_softmax with the LogSoftmaxPlan.h of a patch set."""
+
+    source = "log_softmax_plan.cpp"
+    tensors = 2
+    kernels = Kernel
 
     def plan(
         self,
@@ -172,9 +243,7 @@ class Planner:
         dtype: torch.dtype,
         *,
         offsets: tuple[int, int] = (0, 0),
-        cores: int = DEFAULT_CORES,
-        kernel: Kernel | None = None,
-        index: Index | None = None,
+        **how: Any,
     ) -> Plan:
         """The launches for non-empty tensors of these sizes and strides (in elements).
 
@@ -182,62 +251,67 @@ class Planner:
             dim: the reduced dimension, not negative.
             offsets: bytes from an address that is aligned for every type to the first element of
                 input and output.
-            cores: of the GPU.
-            kernel: takes this branch instead of the plan's choice.
-            index: takes this width instead of the narrowest that fits.
+            how: ``cores`` of the GPU; ``kernel``, a branch to take instead of the plan's choice;
+                ``index``, a width to take instead of the narrowest that fits.
 
         Raises:
             MpskitError: what was forced cannot give right results.
         """
-        request = _Request(
-            *(_int64_array(values) for values in (sizes, input_strides, output_strides)),
-            len(sizes),
-            dim,
-            dtype.itemsize,
-            *offsets,
-            METAL_DTYPES[dtype].encode(),
-            cores,
-            _AUTOMATIC if kernel is None else kernel,
-            _AUTOMATIC if index is None else index,
+        return self._plan(
+            sizes, (input_strides, output_strides), dim, dtype, offsets=offsets, **how
         )
-        response = _Response()
-        status = self._library.mpskit_plan_log_softmax(
-            ctypes.byref(request), ctypes.byref(response)
-        )
-        if status:
-            raise MpskitError(
-                _REFUSALS[status].format(kernel=kernel.name.lower() if kernel is not None else ""),
-                hint="Force another kernel or index width, or leave the choice to the plan.",
-            )
-        return _read(response)
 
     def plan_tensors(self, input: torch.Tensor, output: torch.Tensor, dim: int, **how: Any) -> Plan:
         """As :meth:`plan`, for an input and an output of the same sizes."""
-        return self.plan(
-            input.shape,
-            input.stride(),
-            output.stride(),
-            dim % max(1, input.dim()),
-            input.dtype,
-            offsets=(input.data_ptr(), output.data_ptr()),
-            **how,
-        )
+        return self._plan_tensors(input, output, dim=dim, **how)
+
+
+class BackwardPlanner(_TensorsPlanner):
+    """Plans log_softmax's backward with the LogSoftmaxBackwardPlan.h of a patch set."""
+
+    source = "log_softmax_backward_plan.cpp"
+    tensors = 3
+    kernels = BackwardKernel
+
+    def plan(
+        self,
+        sizes: Sequence[int],
+        grad_strides: Sequence[int],
+        output_strides: Sequence[int],
+        grad_input_strides: Sequence[int],
+        dim: int,
+        dtype: torch.dtype,
+        *,
+        offsets: tuple[int, int, int] = (0, 0, 0),
+        **how: Any,
+    ) -> Plan:
+        """As :meth:`Planner.plan`; ``kernel`` is a :class:`BackwardKernel`."""
+        strides = (grad_strides, output_strides, grad_input_strides)
+        return self._plan(sizes, strides, dim, dtype, offsets=offsets, **how)
+
+    def plan_tensors(
+        self,
+        grad: torch.Tensor,
+        output: torch.Tensor,
+        grad_input: torch.Tensor,
+        dim: int,
+        **how: Any,
+    ) -> Plan:
+        """As :meth:`plan`, for tensors of the same sizes."""
+        return self._plan_tensors(grad, output, grad_input, dim=dim, **how)
 
 
 @lru_cache
-def _load(sources: PatchSources) -> ctypes.CDLL:
+def _load(sources: PatchSources, source: str) -> ctypes.CDLL:
     path = build_shared_library(
-        Path(__file__).with_name("log_softmax_plan.cpp").read_text(),
-        name="log_softmax_plan",
-        include_dirs=sources.include_dirs,
-        depends=sources.headers,
+        (_HERE / source).read_text(),
+        name=Path(source).stem,
+        include_dirs=(_HERE, *sources.include_dirs),
+        depends=(_HERE / "plan_answer.h", *sources.headers),
     )
     library = ctypes.CDLL(str(path))
-    library.mpskit_plan_log_softmax.argtypes = [
-        ctypes.POINTER(_Request),
-        ctypes.POINTER(_Response),
-    ]
-    library.mpskit_plan_log_softmax.restype = ctypes.c_uint32
+    library.mpskit_plan.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.mpskit_plan.restype = ctypes.c_uint32
     return library
 
 
@@ -245,9 +319,9 @@ def _int64_array(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
     return (ctypes.c_int64 * max(1, len(values)))(*values)
 
 
-def _read(response: _Response) -> Plan:
+def _read(response: Any, kernels: type[IntEnum]) -> Plan:
     return Plan(
-        kernel=Kernel(response.kernel),
+        kernel=kernels(response.kernel),
         index=Index(response.use_u32),
         params=_read_params(response.params),
         packed_params=bytes(response.packed_params[: response.packed_size]),
@@ -260,14 +334,13 @@ def _read(response: _Response) -> Plan:
     )
 
 
-def _read_params(params: _Params) -> Params:
-    dims = zip(params.row_sizes, params.row_input_strides, params.row_output_strides, strict=True)
+def _read_params(params: Any) -> Params:
+    dims = zip(params.row_sizes, *params.row_strides, strict=True)
     return Params(
-        row_dims=tuple(RowDim(*dim) for dim in dims)[: params.row_ndim],
+        row_dims=tuple(RowDim(size, tuple(strides)) for size, *strides in dims)[: params.row_ndim],
         rows=params.rows,
         dim_size=params.dim_size,
-        dim_input_stride=params.dim_input_stride,
-        dim_output_stride=params.dim_output_stride,
+        dim_strides=tuple(params.dim_strides),
         chunk_size=params.chunk_size,
         chunks=params.chunks,
         vectors=bool(params.vectors),

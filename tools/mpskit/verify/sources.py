@@ -15,7 +15,7 @@ _MPS = Path("aten/src/ATen/native/mps")
 
 @dataclass(frozen=True)
 class PatchSources:
-    """The log_softmax sources below a directory that mirrors the PyTorch tree."""
+    """log_softmax and its backward, below a directory that mirrors the PyTorch tree."""
 
     patch_dir: Path
 
@@ -27,7 +27,10 @@ class PatchSources:
             MpskitError: a source is missing there.
         """
         sources = cls(patch_dir or default_patch_set_directory())
-        for path in (sources.kernels, sources.plan, sources.params):
+        for path in (
+            *(sources.kernels, sources.plan, sources.params),
+            *(sources.backward_kernels, sources.backward_plan),
+        ):
             if not path.is_file():
                 raise MpskitError(
                     f"The patch set has no {path.relative_to(sources.patch_dir)}: "
@@ -47,6 +50,14 @@ class PatchSources:
     @property
     def plan(self) -> Path:
         return self.patch_dir / _MPS / "operations/LogSoftmaxPlan.h"
+
+    @property
+    def backward_kernels(self) -> Path:
+        return self.patch_dir / _MPS / "kernels/LogSoftmaxBackward.metal"
+
+    @property
+    def backward_plan(self) -> Path:
+        return self.patch_dir / _MPS / "operations/LogSoftmaxBackwardPlan.h"
 
     @property
     def headers(self) -> tuple[Path, ...]:
