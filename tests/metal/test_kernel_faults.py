@@ -49,6 +49,11 @@ kernel void sum_for_ever(device int* x, uint i [[thread_position_in_grid]]) {
   while (metal::simd_sum(x[0]) == 0) {
   }
 }
+kernel void some_finish(device int* x, uint i [[thread_position_in_grid]]) {
+  volatile int turns = metal::simd_sum(1);
+  if (i % 32 == 0) return;
+  while (x[0] == 0) turns = turns + 1;
+}
 kernel void fill(device int* x, uint i [[thread_position_in_grid]]) { x[i] = i; }
 """
 
@@ -109,7 +114,7 @@ def test_stack_overflow(lib):
     works(lib)
 
 
-@pytest.mark.parametrize("name", ["spin", "meet_for_ever", "sum_for_ever"])
+@pytest.mark.parametrize("name", ["spin", "meet_for_ever", "sum_for_ever", "some_finish"])
 def test_time_limit(lib, name):
     begin = time.monotonic()
     with pytest.raises(KernelTimeoutError) as caught:

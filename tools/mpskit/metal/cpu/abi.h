@@ -77,6 +77,7 @@ struct Parameter {
   Pointee pointee;
 };
 
+// Reads the Thread before anything else: the next thread's stands in its place.
 using Entry = void (*)(const Thread&, void* const* buffers, void* const* threadgroup_buffers);
 
 struct Kernel {

@@ -20,6 +20,13 @@ constexpr int timeout_signal = SIGURG;
 constexpr int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 constexpr int signal_count = sizeof fault_signals / sizeof fault_signals[0] + 1;
 
+// A place in the block that each OS thread has from its start.
+#if defined(__linux__)
+#define MPSKIT_FAST_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define MPSKIT_FAST_TLS
+#endif
+
 constexpr int handled_signal(int index) {
   return index + 1 < signal_count ? fault_signals[index] : timeout_signal;
 }
@@ -82,10 +89,7 @@ class Interruptible {
 };
 
 // Read in signal handlers, hence without the calls that may allocate.
-#if defined(__linux__)
-__attribute__((tls_model("initial-exec")))
-#endif
-thread_local Interruptible* interruptible = nullptr;
+MPSKIT_FAST_TLS thread_local Interruptible* interruptible = nullptr;
 
 // Our handlers, there while any dispatch runs; behind them those that were there before.
 class Handlers {

@@ -40,12 +40,12 @@ struct Site {
 struct Fiber {
   void* stack_pointer;
   Site site; // of the operation it waits at
+  const void* operand; // on the fiber's stack
   unsigned operand_size;
   unsigned barrier_flags;
   State state;
   Position returned; // of the `return` that ended it, where a sanitized kernel had one
   const void* returned_pc;
-  alignas(16) unsigned char operand[lane_slot];
 };
 
 } // namespace

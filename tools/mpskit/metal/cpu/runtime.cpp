@@ -64,6 +64,14 @@ struct Launch {
   }
 };
 
+void copy_operand(void* to, const void* from, unsigned size) {
+  if (size == 4) {
+    std::memcpy(to, from, 4); // no call
+  } else {
+    std::memcpy(to, from, size);
+  }
+}
+
 std::string text_of(Uint3 position) {
   return "(" + std::to_string(position.x) + ", " + std::to_string(position.y) + ", " +
       std::to_string(position.z) + ")";
@@ -108,7 +116,9 @@ class Worker final : public Interruptible {
   bool run_simdgroup(unsigned simdgroup);
   bool release_lanes(unsigned first, unsigned end);
   void resume(unsigned fiber);
+  void switch_to_thread(unsigned index, void** from);
   void switch_to_scheduler();
+  void suspend();
   void describe_thread(unsigned index);
   void* take_memory(const ThreadgroupVariable& variable);
   void take_threadgroup_buffers();
@@ -142,9 +152,16 @@ class Worker final : public Interruptible {
 };
 
 // The worker of this OS thread. It lives as long as the thread: its stacks and fibers are reused.
+MPSKIT_FAST_TLS thread_local Worker* own_worker = nullptr;
+
+[[gnu::noinline]] Worker& make_worker() {
+  thread_local const std::unique_ptr<Worker> mine = std::make_unique<Worker>();
+  own_worker = mine.get();
+  return *own_worker;
+}
+
 Worker& worker() {
-  thread_local std::unique_ptr<Worker> mine = std::make_unique<Worker>();
-  return *mine;
+  return own_worker ? *own_worker : make_worker();
 }
 
 void fiber_entry() {
@@ -298,7 +315,7 @@ bool Worker::release_lanes(unsigned first, unsigned end) {
     const bool waits = fiber.state == State::at_simd_operation ||
         fiber.state == State::at_simd_barrier;
     if (waits && fiber.site == site) {
-      std::memcpy(group.values + (i - first) * size, fiber.operand, size);
+      copy_operand(group.values + (i - first) * size, fiber.operand, size);
       group.active |= 1u << (i - first);
       fiber.state = State::running;
     }
@@ -317,20 +334,12 @@ bool Worker::release_lanes(unsigned first, unsigned end) {
 }
 
 void Worker::resume(unsigned fiber) {
-  current_ = fiber;
-  Fiber& next = fibers_[fiber];
-  if (next.state == State::unstarted) {
-    if (idle_stacks_.empty()) {
-      idle_stacks_.push_back(prepare_stack(stacks_.emplace_back()));
-    }
-    next.stack_pointer = idle_stacks_.back();
-    idle_stacks_.pop_back();
+  if (fibers_[fiber].state == State::unstarted && idle_stacks_.empty()) {
+    idle_stacks_.push_back(prepare_stack(stacks_.emplace_back()));
   }
-  if (sanitizer_) {
-    sanitizer_->set_thread(fiber);
-  }
+  critical_ = false;
   in_fiber_ = true;
-  mpskit_switch_stack(&scheduler_, next.stack_pointer);
+  switch_to_thread(fiber, &scheduler_);
   in_fiber_ = false;
   if (interruption_.signal) {
     explain_interruption();
@@ -340,8 +349,34 @@ void Worker::resume(unsigned fiber) {
   }
 }
 
+// Leaves the stack that runs, to be taken up again at *from.
+void Worker::switch_to_thread(unsigned index, void** from) {
+  current_ = index;
+  Fiber& next = fibers_[index];
+  if (next.state == State::unstarted) {
+    next.stack_pointer = idle_stacks_.back();
+    idle_stacks_.pop_back();
+  }
+  if (sanitizer_) {
+    sanitizer_->set_thread(index);
+  }
+  mpskit_switch_stack(from, next.stack_pointer);
+}
+
 void Worker::switch_to_scheduler() {
   mpskit_switch_stack(&fibers_[current_].stack_pointer, scheduler_);
+}
+
+// Lets the simdgroup's next thread run, if it can: the scheduler would do nothing else.
+void Worker::suspend() {
+  const unsigned next = current_ + 1;
+  const State state = next < simdgroup_end_ ? fibers_[next].state : State::finished;
+  if (state == State::running || (state == State::unstarted && !idle_stacks_.empty())) {
+    switch_to_thread(next, &fibers_[current_].stack_pointer);
+  } else {
+    switch_to_scheduler();
+  }
+  critical_ = false;
 }
 
 // The life of a stack: run a thread, then those behind it that have not started, then idle.
@@ -352,11 +387,12 @@ void Worker::run_fibers() {
     fiber.returned_pc = nullptr;
     position = {};
     describe_thread(current_);
-    const Thread thread = thread_;
-    launch_->dispatch->kernel->entry(thread, buffers_, threadgroup_buffers_.data());
+    launch_->dispatch->kernel->entry(thread_, buffers_, threadgroup_buffers_.data());
     fibers_[current_].state = State::finished;
-    if (current_ + 1 < simdgroup_end_ && fibers_[current_ + 1].state == State::unstarted) {
-      ++current_;
+    const unsigned next = current_ + 1;
+    const State state = next < simdgroup_end_ ? fibers_[next].state : State::finished;
+    if (state == State::unstarted) {
+      current_ = next;
       if (sanitizer_) {
         sanitizer_->set_thread(current_);
       }
@@ -364,7 +400,11 @@ void Worker::run_fibers() {
     }
     critical_ = true; // until the stack is at rest
     idle_stacks_.push_back(nullptr);
-    mpskit_switch_stack(&idle_stacks_.back(), scheduler_);
+    if (state == State::running) {
+      switch_to_thread(next, &idle_stacks_.back());
+    } else {
+      mpskit_switch_stack(&idle_stacks_.back(), scheduler_);
+    }
     critical_ = false;
   }
 }
@@ -373,7 +413,9 @@ void Worker::describe_thread(unsigned index) {
   const Uint3 size = thread_.threads_per_threadgroup;
   const Uint3 full = thread_.dispatch_threads_per_threadgroup;
   const Uint3 group = thread_.threadgroup_position_in_grid;
-  const Uint3 at{index % size.x, index / size.x % size.y, index / size.x / size.y};
+  const Uint3 at = index < size.x
+      ? Uint3{index, 0, 0}
+      : Uint3{index % size.x, index / size.x % size.y, index / size.x / size.y};
   thread_.thread_position_in_threadgroup = at;
   thread_.thread_position_in_grid = {
       group.x * full.x + at.x, group.y * full.y + at.y, group.z * full.z + at.z};
@@ -387,14 +429,14 @@ void Worker::wait(State state, unsigned flags, const void* address) {
   fiber.state = state;
   fiber.barrier_flags = flags;
   fiber.site = {position, address};
-  switch_to_scheduler();
+  suspend();
   position = fiber.site.position;
 }
 
 Lanes Worker::simd_gather(const void* value, unsigned size, const void* address) {
   const unsigned index = current_;
   Fiber& fiber = fibers_[index];
-  std::memcpy(fiber.operand, value, size);
+  fiber.operand = value;
   fiber.operand_size = size;
   wait(State::at_simd_operation, 0, address);
   Simdgroup& group = simdgroups_[index / simd_width];

@@ -26,7 +26,8 @@ asm(".text\n"
     "  movq %rsp, (%rdi)\n"
     "  movq %rsi, %rsp\n"
     "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
-    "  retq\n"
+    // A return would be predicted to go where this was called from.
+    "  popq %rcx\n  jmp *%rcx\n"
     ".globl " MPSKIT_SYMBOL(mpskit_switch_stack_end) "\n"
     MPSKIT_SYMBOL(mpskit_switch_stack_end) ":\n");
 constexpr int saved_words = 6; // below the return address
