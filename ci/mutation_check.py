@@ -27,7 +27,8 @@ from pathlib import Path
 import click
 
 from mpskit.errors import MpskitError
-from mpskit.verify.suite import Failure, run_suite
+from mpskit.verify.reports.result import Failure
+from mpskit.verify.suite import Selection, run_suite
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -106,7 +107,8 @@ def judge(mutation: Mutation) -> Verdict:
         copy = Path(directory) / "aten_patch"
         shutil.copytree(PATCH_SET, copy)
         mutation.apply(copy)
-        result = run_suite(expression=mutation.tests, workers=1, patch_set=copy, fail_fast=True)
+        selection = Selection(expression=mutation.tests, patch_set=copy)
+        result = run_suite(selection, workers=1, fail_fast=True)
     killed_by = result.failures[0] if result.failures else None
     return Verdict(mutation, killed_by, time.perf_counter() - begin)
 

@@ -93,6 +93,28 @@ def expanded(make: Make, shape: Shape) -> Iterator[tuple[str, Tensor]]:
     yield "expanded along all", make((1,) * len(shape)).expand(shape)
 
 
+def layout_of(tensor: Tensor) -> str:
+    """What a tensor's layout is called in reports."""
+    name = _layout_of_elements(tensor)
+    return f"{name}, offset" if tensor.storage_offset() else name
+
+
+def _layout_of_elements(tensor: Tensor) -> str:
+    if not tensor.numel():
+        return "empty"
+    if not tensor.dim():
+        return "scalar"
+    sizes_and_strides = zip(tensor.shape, tensor.stride(), strict=True)
+    if any(size > 1 and not stride for size, stride in sizes_and_strides):
+        return "expanded"
+    if tensor.is_contiguous():
+        return "contiguous"
+    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
+        return "channels last"
+    innermost_last = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
+    return "permuted" if tensor.permute(innermost_last).is_contiguous() else "strided"
+
+
 class Guarded:
     """An ``out`` tensor inside a buffer that remembers what lies beside it."""
 

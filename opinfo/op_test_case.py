@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 from torch.testing._internal.common_device_type import ops
-from torch.testing._internal.common_utils import TestCase, get_tracked_input
+from torch.testing._internal.common_utils import TestCase
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from mpskit.verify.accuracy import compare
@@ -64,7 +64,9 @@ class OpTestCase(TestCase):
         if forcing:
             notes = f"{notes} forced {forcing.name}".strip()
             self.assertEqual(set(kernels.launches), forcing.launches(actual.dtype), notes)
-        self.check_result(definition, sample, actual, kernels.launches, notes=notes)
+        plain = call is None and forcing is None
+        cpu = _on_the_cpu(op, sample) if plain else None
+        self.check_result(definition, sample, actual, kernels.launches, notes=notes, cpu=cpu)
         return actual
 
     def check_result(
@@ -75,11 +77,17 @@ class OpTestCase(TestCase):
         launches: Counter[str],
         *,
         notes: str = "",
+        cpu: Tensor | None = None,
     ) -> None:
-        """Compares a result of the kernels with the reference of its sample."""
+        """Compares a result of the kernels with the reference of its sample.
+
+        Args:
+            notes: what the message says besides the sample.
+            cpu: what torch's CPU kernel makes of the sample, for the report.
+        """
         with self._sample_index_noted():
             self._check_result(
-                definition, sample, actual, launches, definition.describe(sample, notes)
+                definition, sample, actual, launches, definition.describe(sample, notes), cpu
             )
 
     def _check_result(
@@ -89,6 +97,7 @@ class OpTestCase(TestCase):
         actual: Tensor,
         launches: Counter[str],
         description: str,
+        cpu: Tensor | None,
     ) -> None:
         expected = definition.reference(sample)
         dtype = sample.kwargs.get("dtype") or sample.input.dtype
@@ -99,17 +108,38 @@ class OpTestCase(TestCase):
             )
         if bool(launches) != bool(expected.numel()):
             self.fail(f"{description}: launched {dict(launches) or 'no kernel'}")
-        comparison = compare(actual, expected, definition.tolerance(sample, expected, dtype))
-        self.evidence.add(dtype, launches, comparison, description)
+        allowed = definition.tolerance(sample, expected, dtype)
+        comparison = compare(actual, expected, allowed)
+        self.evidence.add(
+            definition.name,
+            sample.input,
+            actual,
+            launches=launches,
+            comparison=comparison,
+            cpu=None if cpu is None else compare(cpu, expected, allowed),
+            description=description,
+            index=self._sample_index(),
+        )
         if comparison.failing:
             self.fail(f"{description}: {comparison}; launched {', '.join(launches)}")
 
     @contextmanager
     def _sample_index_noted(self) -> Iterator[None]:
-        """Keeps the index of a sample that fails: the whole stack is searched for it."""
+        """Keeps the index of a sample that fails."""
         try:
             yield
         except Exception:
-            tracked = get_tracked_input()
-            self.evidence.sample_index = tracked.index if tracked else None
+            self.evidence.sample_index = self._sample_index()
             raise
+
+    def _sample_index(self) -> int | None:
+        """Index of the OpInfo sample input under test, which torch notes on the test function."""
+        tracked = getattr(getattr(self, self._testMethodName), "tracked_input", None)
+        return tracked.index if tracked else None
+
+
+def _on_the_cpu(op: OpInfo, sample: SampleInput) -> Tensor:
+    """What torch's own CPU kernel makes of a sample."""
+    moved = sample.transform(lambda value: value.cpu() if isinstance(value, Tensor) else value)
+    result: Tensor = op(moved.input, *moved.args, **moved.kwargs)
+    return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from mpskit.verify.accuracy import Errors
 from mpskit.verify.benchmarks.run import Measurement, Report
 from mpskit.verify.benchmarks.timing import Timing
 from mpskit.verify.benchmarks.workloads import Workload
-from mpskit.verify.suite import Outcomes, SuiteResult, WorstError
+from mpskit.verify.reports.result import OpResult, Outcomes, SuiteResult, WorstError
 
 KERNELS = "aten/src/ATen/native/mps/kernels"
 METAL = f"{KERNELS}/LogSoftmax.metal"
@@ -142,27 +143,41 @@ def patch_set_files() -> dict[str, str]:
 
 
 def suite_result(**changes: Any) -> SuiteResult:
+    """A whole run on `patch_set_files`, all of it passed."""
+    launches = {
+        "log_softmax_row_float_u32": 12,
+        "log_softmax_partial_half_u32": 5,
+        "log_softmax_finalize_half_u32": 5,
+        "log_softmax_float_u64": 8,
+    }
     fields: dict[str, Any] = {
         "backend": "cpu",
-        "expression": None,
         "seconds": 1.0,
         "tests": {"float32": Outcomes(3, 0, 0), "none": Outcomes(1, 0, 0)},
-        "samples": {"float32": 20},
-        "launches": {
-            "log_softmax_row_float_u32": 12,
-            "log_softmax_partial_half_u32": 5,
-            "log_softmax_finalize_half_u32": 5,
-            "log_softmax_float_u64": 8,
+        "ops": {
+            "log_softmax": OpResult(
+                samples={"float32": 20},
+                input_layouts={"contiguous": 20},
+                output_layouts={"contiguous": 20},
+                launches=launches,
+                worst={"float32": WorstError(1.25, "float32[2, 3], dim=1")},
+                cpu_worst={"float32": WorstError(1.5, "float32[2, 3], dim=1")},
+            )
         },
+        "launches": launches,
         "kernels": (
             "log_softmax",
             "log_softmax_finalize",
             "log_softmax_partial",
             "log_softmax_row",
         ),
-        "worst": {"float32": WorstError(1.25, "float32[2, 3], dim=1")},
         "failures": (),
         "closing_line": "4 passed",
+        "patch_files": {
+            path: hashlib.sha256(text.encode()).hexdigest()
+            for path, text in patch_set_files().items()
+            if path.startswith("aten/")
+        },
     }
     return SuiteResult(**{**fields, **changes})
 

@@ -6,30 +6,51 @@ import json
 from pathlib import Path
 
 import pytest
-from proposals import DECLARATIONS, SECOND_PATCH, ProposalTestCase, bench_report, suite_result
+from proposals import (
+    DECLARATIONS,
+    PLAN,
+    SECOND_PATCH,
+    ProposalTestCase,
+    bench_report,
+    suite_result,
+)
 
 from mpskit.errors import MpskitError
 from mpskit.pullrequest.checks import runs
 from mpskit.pullrequest.evidence import load_benches, load_test_report
-from mpskit.verify.suite import Failure, Outcomes
+from mpskit.verify.reports.result import Failure, Outcomes
 
 
 class ReportTest(ProposalTestCase):
     def test_passes(self) -> None:
         material = self.material(self.make_applied(), suite_result())
         self.assert_passes(runs.report_is_green(material), "4 passed on the cpu backend")
+        self.assert_passes(runs.report_is_current(material), "4 files, as they are")
         self.assert_passes(runs.skips_are_declared(material), "0 skipped")
+
+    def test_stale(self) -> None:
+        series = self.make_applied(**{PLAN: self.files[PLAN] + "// Faster now.\n"})
+        stale = runs.report_is_current(self.material(series, suite_result()))
+        self.assert_fails(stale, f"{PLAN} has changed since the report")
+        self.assertNotIn("LogSoftmax.metal", stale.why)
+
+    def test_tested_before_there_was_that_file(self) -> None:
+        tested = suite_result().patch_files
+        del tested[PLAN]
+        material = self.material(self.make_applied(), suite_result(patch_files=tested))
+        self.assert_fails(runs.report_is_current(material), f"{PLAN} was not tested")
 
     def test_none(self) -> None:
         material = self.material(self.make_applied())
         self.assert_fails(runs.report_is_green(material), "mpskit test --json")
+        self.assert_fails(runs.report_is_current(material), "no --report FILE")
         self.assert_fails(runs.skips_are_declared(material), "no --report FILE")
 
     def test_not_green(self) -> None:
         series = self.make_applied()
         for changes, why in (
             ({"failures": (Failure("test_x", "wrong", "mpskit test -k x"),)}, "test_x failed"),
-            ({"expression": "float16"}, "a part of the suite only: -k float16"),
+            ({"chosen": ("-k", "float16")}, "a part of the suite only: -k float16"),
             ({"launches": {"log_softmax_float_u32": 1}}, "log_softmax_row was never launched"),
             ({"tests": {}}, "no test passed"),
         ):

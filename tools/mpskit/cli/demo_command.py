@@ -31,7 +31,7 @@ def command(directory: Path | None, expression: str | None) -> None:
     from mpskit.cli.test_command import show_result
     from mpskit.metal import compile_shader
     from mpskit.pullrequest import Scope, prepare
-    from mpskit.verify.suite import run_suite
+    from mpskit.verify.suite import Selection, run_suite
 
     home = _home(directory)
     patch_set = load_patch_set()
@@ -50,7 +50,8 @@ def command(directory: Path | None, expression: str | None) -> None:
             said.append(f"{source.name}: {len(dir(library))} kernels")
     with _step("4. PyTorch's OpInfo samples and ours, run on those kernels"):
         with progress("tests") as update:
-            result = run_suite(expression=expression, patch_set=checkout.root, progress=update)
+            selection = Selection(expression=expression, patch_set=checkout.root)
+            result = run_suite(selection, progress=update)
         show_result(result)
     report = home / "report.json"
     report.write_text(json.dumps(result.to_json(), indent=2))

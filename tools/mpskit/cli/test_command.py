@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from mpskit.cli.options import json_option, patch_set_option
@@ -16,17 +15,25 @@ from mpskit.cli.output import console, progress, show, show_json
 from mpskit.metal import BACKENDS
 
 if TYPE_CHECKING:
-    from mpskit.verify.suite import Failure, SuiteResult
+    from mpskit.verify.reports.result import Failure, SuiteResult
+    from mpskit.verify.reports.tables import Table
 
-# As mpskit.verify.plan has them, without importing torch for --help.
-_METAL_DTYPES = {"float": "float32", "half": "float16", "bfloat": "bfloat16"}
+_FILE = click.Path(path_type=Path)
 
 
 @click.command("test")
 @click.option("--backend", type=click.Choice(BACKENDS), default="cpu", show_default=True)
+@click.option("--op", "ops", metavar="NAME", multiple=True,
+              help="Only tests of this op; may be repeated.")  # fmt: skip
+@click.option("--dtype", "dtypes", metavar="NAME", multiple=True,
+              help="Only tests of this dtype, e.g. float16; may be repeated.")  # fmt: skip
 @click.option(
     "-k", "expression", metavar="EXPR", help="Run the tests whose names match, as pytest."
 )
+@click.option("--only", metavar="CLASS::TEST[#SAMPLE]",
+              help="One test, or one sample of it: what a failure is printed with.")  # fmt: skip
+@click.option("--sanitize", is_flag=True,
+              help="Watch every access of the kernels; a report fails the test.")  # fmt: skip
 @click.option(
     "-n",
     "workers",
@@ -34,22 +41,44 @@ _METAL_DTYPES = {"float": "float32", "half": "float16", "bfloat": "bfloat16"}
     metavar="WORKERS",
     help="Test processes; one for each core by default.",
 )
+@click.option("--report", "reports", type=_FILE, multiple=True, metavar="FILE",
+              help="Write a report, as a web page, Markdown or JSON, as FILE ends in .html, .md or "
+              ".json; may be repeated.")  # fmt: skip
+@click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit's XML, for CI systems.")
 @patch_set_option
 @json_option
 def command(
-    backend: str, expression: str | None, workers: int | None, patch_set: Path | None, as_json: bool
+    backend: str,
+    ops: tuple[str, ...],
+    dtypes: tuple[str, ...],
+    expression: str | None,
+    only: str | None,
+    sanitize: bool,
+    workers: int | None,
+    reports: tuple[Path, ...],
+    junit: Path | None,
+    patch_set: Path | None,
+    as_json: bool,
 ) -> None:
     """Run PyTorch's OpInfo data and our samples through the patch's kernels.
 
     Every result is compared with a float64 reference. The exit code is 0 only if all tests passed
-    and, unless -k chose some, every kernel of the patch set was launched.
+    and, unless options chose some, every kernel of the patch set was launched.
     """
-    from mpskit.verify.suite import run_suite
+    from mpskit.verify import reports as reporting
+    from mpskit.verify.suite import Selection, run_suite
 
+    for file in reports:
+        reporting.check_report_file(file)
+    if junit:
+        reporting.check_writable(junit)
+    selection = Selection(backend, patch_set, sanitize, expression, ops, dtypes, only)
     with progress("tests") as update:
-        result = run_suite(
-            backend, expression, workers, patch_set, progress=update, on_failure=_announce
-        )
+        result = run_suite(selection, workers=workers, progress=update, on_failure=_announce)
+    for file in reports:
+        reporting.write_report(result, file)
+    if junit:
+        reporting.write_junit(result, junit)
     if as_json:
         show_json(result.to_json())
     else:
@@ -59,14 +88,18 @@ def command(
 
 def show_result(result: SuiteResult) -> None:
     """Prints a run's tables, its failures, and pytest's own count as the last line."""
-    out = console()
-    out.print(_tests_table(result))
-    out.print(_launches_table(result))
+    from mpskit.verify.reports.tables import accuracy_table, launches_table, tests_table
+
+    show(f"OpInfo suite, {result.backend} backend, {result.seconds:.1f} s", "bold")
+    _print(tests_table(result))
+    for name, op in result.ops.items():
+        _print(accuracy_table(op), name)
+    _print(launches_table(result.launches, result.kernels))
     for failure in result.failures:
         show(f"FAILED {failure.test}", "red")
         show(f"  {failure.message.strip()}")
         show(f"  again: {failure.reproduce}", "bold")
-    if result.expression is None and result.never_launched:
+    if result.never_launched and not result.chosen:
         show(f"never launched: {', '.join(result.never_launched)}", "red")
     show(result.closing_line, "green" if result.ok else "red")
 
@@ -76,46 +109,11 @@ def _announce(failure: Failure) -> None:
     click.echo(f"failed: {failure.test}", err=True)
 
 
-def _tests_table(result: SuiteResult) -> Table:
-    table = Table(title=f"OpInfo suite, {result.backend} backend, {result.seconds:.1f} s")
-    table.add_column("dtype")
-    for heading in ("passed", "failed", "skipped", "samples", "worst ULP"):
-        table.add_column(heading, justify="right")
-    table.add_column("in sample", overflow="fold")
-    others = set(result.tests) - set(_METAL_DTYPES.values())
-    for label, dtypes in (
-        *((dtype, {dtype}) for dtype in _METAL_DTYPES.values()),
-        ("other", others),
-    ):
-        tests = [result.tests[dtype] for dtype in dtypes if dtype in result.tests]
-        worst = result.worst.get(label)
-        table.add_row(
-            label,
-            *(
-                str(sum(getattr(t, count) for t in tests))
-                for count in ("passed", "failed", "skipped")
-            ),
-            str(result.samples.get(label, "")),
-            f"{worst.ulp:.2f}" if worst else "",
-            Text(worst.sample if worst else ""),
-        )
-    return table
-
-
-def _launches_table(result: SuiteResult) -> Table:
-    """Kernels down; dtypes, then index widths across."""
-    from mpskit.verify.suite import split_host_name
-
-    counts: Counter[tuple[str, str]] = Counter()
-    for host_name, count in result.launches.items():
-        kernel, dtype, index = split_host_name(host_name)
-        counts[kernel, _METAL_DTYPES[dtype]] += count
-        counts[kernel, index] += count
-    columns = (*_METAL_DTYPES.values(), "u32", "u64")
-    table = Table(title="Launches")
-    table.add_column("kernel", no_wrap=True)
-    for column in (*columns, "total"):
-        table.add_column(column, justify="right")
-    for kernel, total in result.launches_by_kernel.items():
-        table.add_row(kernel, *(str(counts[kernel, column]) for column in columns), str(total))
-    return table
+def _print(table: Table, of: str = "") -> None:
+    printed = RichTable(title=f"{of}: {table.title}" if of else table.title)
+    for column, heading in enumerate(table.head):
+        words = column in table.words
+        printed.add_column(heading, justify="left" if words else "right", overflow="fold")
+    for row in table.rows:
+        printed.add_row(*map(Text, row))
+    console().print(printed)

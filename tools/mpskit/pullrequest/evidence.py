@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +14,7 @@ from mpskit.verify.accuracy import Errors
 from mpskit.verify.benchmarks.run import REFERENCE, TORCH, Measurement, Report
 from mpskit.verify.benchmarks.timing import Timing
 from mpskit.verify.benchmarks.workloads import Workload
-from mpskit.verify.suite import Failure, Outcomes, SuiteResult, WorstError
+from mpskit.verify.reports.result import SuiteResult
 
 _Made = TypeVar("_Made")
 
@@ -67,7 +66,7 @@ def load_test_report(file: Path) -> TestReport:
     Raises:
         MpskitError: it is not that.
     """
-    source, result = _load(file, "mpskit test --json", _suite_result)
+    source, result = _load(file, "mpskit test --json", SuiteResult.from_json)
     return TestReport(source, result)
 
 
@@ -99,22 +98,6 @@ def _load(
             f"{file} is not what `{command}` prints: {error!r}.",
             hint=f"Make it again: {command} > {file}",
         ) from None
-
-
-def _suite_result(data: dict[str, Any]) -> SuiteResult:
-    return _make(
-        SuiteResult,
-        {
-            **data,
-            "tests": {name: _make(Outcomes, item) for name, item in data["tests"].items()},
-            "kernels": tuple(data["kernels"]),
-            "worst": {
-                name: WorstError(inf if item["ulp"] is None else item["ulp"], item["sample"])
-                for name, item in data["worst"].items()
-            },
-            "failures": tuple(_make(Failure, item) for item in data["failures"]),
-        },
-    )
 
 
 def _bench_reports(data: dict[str, Any]) -> list[Report]:

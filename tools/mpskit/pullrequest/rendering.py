@@ -20,7 +20,7 @@ from mpskit.pullrequest.upstream_tests import UpstreamRun
 from mpskit.verify.benchmarks.report import accuracy_table, pull_request_table, summary
 from mpskit.verify.benchmarks.run import TORCH
 from mpskit.verify.benchmarks.workloads import BUILT_IN, Workload, load_workloads
-from mpskit.verify.suite import SuiteResult, split_host_name
+from mpskit.verify.reports.result import SuiteResult, split_host_name
 
 UPSTREAM_FILE = "upstream_tests.json"
 # Lines that must stay lines when a paragraph is put on one.

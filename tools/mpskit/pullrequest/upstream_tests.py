@@ -84,7 +84,7 @@ def run_upstream_tests(function: str, patch_dir: Path, tests: Sequence[str]) -> 
 def _run(function: str, patch_dir: Path, files: Iterable[Path]) -> UpstreamRun:
     import torch
 
-    from mpskit.verify.suite import split_host_name
+    from mpskit.verify.reports.result import split_host_name
     from opinfo.definition import MPS_FLOATING_DTYPES, Definition
     from opinfo.definitions import DEFINITIONS
     from opinfo.settings import Settings, configure

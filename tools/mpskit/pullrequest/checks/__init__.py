@@ -51,6 +51,7 @@ def check(material: Material, scope: Scope) -> Findings:
     found += builds.builds(series) if scope.build else builds.skipped()
     found += [
         runs.report_is_green(material),
+        runs.report_is_current(material),
         runs.skips_are_declared(material),
         runs.nothing_is_slower(material),
     ]

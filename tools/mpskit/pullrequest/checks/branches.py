@@ -8,7 +8,7 @@ from mpskit.pullrequest.applied import PatchCommit
 from mpskit.pullrequest.checks.check import Check, judged, not_run
 from mpskit.pullrequest.declarations import Exemption, exempt
 from mpskit.pullrequest.upstream_tests import UpstreamRun, is_known, run_upstream_tests
-from mpskit.verify.suite import split_host_name
+from mpskit.verify.reports.result import split_host_name
 
 BRANCHES = "plan branches in upstream tests"
 SANITIZER = "sanitizer"

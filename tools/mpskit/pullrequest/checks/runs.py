@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from mpskit.pullrequest.applied import PatchCommit
@@ -10,6 +11,7 @@ from mpskit.pullrequest.checks.check import Check, Material, failed, judged, pas
 from mpskit.pullrequest.declarations import exempt
 from mpskit.pullrequest.evidence import Bench
 from mpskit.verify.benchmarks.run import OURS
+from mpskit.verify.tested import source_digests
 
 
 def report_is_green(material: Material) -> Check:
@@ -21,8 +23,8 @@ def report_is_green(material: Material) -> Check:
         )
     result = material.report.result
     problems = [f"{failure.test} failed" for failure in result.failures]
-    if result.expression is not None:
-        problems.append(f"a part of the suite only: -k {result.expression}")
+    if result.chosen:
+        problems.append(f"a part of the suite only: {shlex.join(result.chosen)}")
     counts = result.launches_by_kernel
     declared = [use.name for item in material.series.commits for use in item.patch.kernels]
     problems += [f"{kernel} was never launched" for kernel in declared if not counts.get(kernel)]
@@ -30,6 +32,21 @@ def report_is_green(material: Material) -> Check:
         problems.append("no test passed")
     found = f"{result.passed} passed on the {result.backend} backend"
     return judged(name, problems, found)
+
+
+def report_is_current(material: Material) -> Check:
+    """The sources that the suite has tested are those of the patch set."""
+    name = "tested sources"
+    if material.report is None:
+        return failed(name, "no --report FILE")
+    tested = material.report.result.patch_files
+    current = source_digests(material.series.patch_set)
+    problems = [
+        f"{path} has changed since the report" if path in tested else f"{path} was not tested"
+        for path, digest in current.items()
+        if tested.get(path) != digest
+    ]
+    return judged(name, problems, f"{len(current)} files, as they are")
 
 
 def skips_are_declared(material: Material) -> Check:
