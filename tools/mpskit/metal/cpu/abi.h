@@ -105,7 +105,7 @@ struct Dispatch {
   unsigned threadgroup_length_count;
   Uint3 threads;
   Uint3 group_size;
-  unsigned workers; // OS threads to spread the threadgroups over, 0 for one a core
+  unsigned workers; // OS threads to spread the threadgroups over
   double timeout; // seconds, 0 for none
   const Buffer* sanitized; // one for each of `buffers`, or null where nothing is checked
   unsigned buffer_count;

@@ -83,7 +83,7 @@ _PLAIN_CODE = (
 
 
 class CpuKernel(Kernel):
-    """A kernel as machine code of this process."""
+    """A kernel as machine code of this process, on as many cores as ``torch.set_num_threads``."""
 
     device_type = "cpu"
     can_be_stopped = True
@@ -104,6 +104,8 @@ class CpuKernel(Kernel):
         )
 
     def _launch(self, arguments: Sequence[torch.Tensor | Packed], dispatch: Dispatch) -> None:
+        import torch
+
         memory = [_Memory.of(argument) for argument in arguments]
         addresses = [place.address for place in memory]
         lengths = dispatch.threadgroup_lengths
@@ -116,7 +118,7 @@ class CpuKernel(Kernel):
                 threadgroup_length_count=len(lengths),
                 threads=Uint3(*dispatch.threads),
                 group_size=Uint3(*dispatch.group_size),
-                workers=0,
+                workers=torch.get_num_threads(),
                 timeout=dispatch.timeout or 0.0,
             ),
         )

@@ -738,10 +738,7 @@ class Watchdog {
 };
 
 void run_on_workers(Launch& launch) {
-  const Dispatch& dispatch = *launch.dispatch;
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const unsigned workers = dispatch.workers ? dispatch.workers : cores;
-  const auto helpers = std::min<std::uint64_t>(workers, launch.group_count) - 1;
+  const auto helpers = std::min<std::uint64_t>(launch.dispatch->workers, launch.group_count) - 1;
   if (helpers == 0) {
     worker().run(launch);
   } else {
