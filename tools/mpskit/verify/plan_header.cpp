@@ -64,6 +64,16 @@ plan::Plan plan_of(const Request& request, const Problem& problem, plan::Kernel 
   }
 }
 
+// Kernels that are right for every problem need no such question.
+template <typename Problem>
+bool is_right(plan::Kernel kernel, const Problem& problem) {
+  if constexpr (requires { can_use(kernel, problem); }) {
+    return can_use(kernel, problem);
+  } else {
+    return true;
+  }
+}
+
 template <typename idx_t, typename Problem>
 void pack_params(const Problem& problem, Response& response) {
   const auto params = plan::template make_params<idx_t>(problem);
@@ -85,7 +95,7 @@ extern "C" uint32_t mpskit_plan(const Request* request, Response* response) {
       : static_cast<plan::Kernel>(request->kernel);
   const bool fits_u32 = plan::can_use_u32(problem);
   const bool use_u32 = request->use_u32 == kAutomatic ? fits_u32 : request->use_u32 == 1;
-  if (!plan::can_use(kernel, problem)) {
+  if (!is_right(kernel, problem)) {
     return kWrongKernel;
   }
   if (use_u32 && !fits_u32) {

@@ -5,7 +5,7 @@ Any will do that has, in one namespace, what those of ``mpskit new`` have::
 
     enum class Kernel : uint32_t { ... };
     Problem make_problem(sizes, strides by argument, ndim[, bits of the reduced dimensions]);
-    bool can_use(Kernel, const Problem&);
+    bool can_use(Kernel, const Problem&);           // where not every kernel is right for all
     bool can_use_u32(const Problem&);
     Kernel choose_kernel(const Problem&);
     Plan make_plan(const Problem&[, name of the op], dtype, Kernel, bool use_u32);
