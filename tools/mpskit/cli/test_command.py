@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import JustifyMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -112,8 +113,8 @@ def _announce(failure: Failure) -> None:
 def _print(table: Table, of: str = "") -> None:
     printed = RichTable(title=f"{of}: {table.title}" if of else table.title)
     for column, heading in enumerate(table.head):
-        words = column in table.words
-        printed.add_column(heading, justify="left" if words else "right", overflow="fold")
+        justify: JustifyMethod = "left" if column in table.words else "right"
+        printed.add_column(heading, justify=justify, overflow="fold", no_wrap=column == 0)
     for row in table.rows:
         printed.add_row(*map(Text, row))
     console().print(printed)
