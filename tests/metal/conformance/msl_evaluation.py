@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from msl_formats import FloatFormat, Layout
+from msl_formats import FloatFormat, Layout, same
 
 HEADER = "#include <metal_stdlib>\nusing namespace metal;\n"
 _PER_FUNCTION = 24  # statements; a compiler's time grows faster than a function's length
@@ -29,6 +29,26 @@ class Check:
     text: str
     type: str
     value: Any
+
+    @property
+    def expected(self) -> np.ndarray:
+        """The value as the type holds it."""
+        scalar = Layout.of(self.type).scalar
+        return scalar.round(self.value) if isinstance(scalar, FloatFormat) else np.array(self.value)
+
+
+def mismatches(checks: Iterable[Check], values: Iterable[np.ndarray]) -> list[tuple[str, Any, Any]]:
+    """The expressions that gave something else, with what they gave and should have given."""
+    return [
+        (check.text, value.tolist(), check.expected.tolist())
+        for check, value in zip(checks, values, strict=True)
+        if not same(value, check.expected).all()
+    ]
+
+
+def size(checks: Iterable[Check]) -> int:
+    """How many values the checks compare."""
+    return sum(np.size(check.value) for check in checks)
 
 
 def evaluate(

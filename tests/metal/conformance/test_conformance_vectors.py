@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from msl_evaluation import HEADER, Check, evaluate
-from msl_formats import FLOATS, INTEGERS, same
+from msl_evaluation import HEADER, Check, evaluate, mismatches, size
+from msl_formats import FLOATS, INTEGERS
 
 pytestmark = pytest.mark.conformance("2.2 Vectors, matrices and arrays")
 
@@ -68,14 +68,8 @@ def constructed(compile_shader) -> dict[str, list[np.ndarray]]:
 
 @pytest.mark.parametrize("type", ELEMENTS)
 def test_constructors(constructed, count, type: str) -> None:
-    checks = constructors(type)
-    wrong = [
-        (check.text, value.tolist())
-        for check, value in zip(checks, constructed[type], strict=True)
-        if not same(value, check.value).all()
-    ]
-    assert wrong == []
-    count(sum(len(check.value) for check in checks))
+    assert mismatches(constructors(type), constructed[type]) == []
+    count(size(constructors(type)))
 
 
 # ---- swizzles: every one that reads, every one that can be assigned to ----
@@ -210,5 +204,5 @@ def accessed(compile_shader) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("index", range(len(ACCESSES)), ids=[c.text for c in ACCESSES])
 def test_access(accessed, count, index: int) -> None:
-    assert same(accessed[index], ACCESSES[index].value).all()
-    count(np.size(ACCESSES[index].value))
+    assert mismatches([ACCESSES[index]], [accessed[index]]) == []
+    count(size([ACCESSES[index]]))

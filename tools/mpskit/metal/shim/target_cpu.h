@@ -61,7 +61,8 @@ inline float sinpi(float x) {
   const float turn = half_turns(x);
   const float distance = __builtin_fabsf(turn);
   const float near = distance > 0.5f ? 1.0f - distance : distance;
-  return __builtin_copysignf(static_cast<float>(__builtin_sin(pi * near)), turn);
+  // At an integer the zero has the sign of x, as an odd function's.
+  return __builtin_copysignf(static_cast<float>(__builtin_sin(pi * near)), near == 0.0f ? x : turn);
 }
 
 inline float cospi(float x) {

@@ -4,6 +4,22 @@
 #include "integer.h"
 #include "overloads.h"
 
+namespace mpskit {
+
+// x + y, an inexact sum rounded to the neighbour with an odd last bit. Rounding that once more, to
+// a format with at least two bits less, gives what rounding the exact sum would.
+inline float sum_to_odd(float x, float y) {
+  const float sum = x + y;
+  const float x_part = sum - y, y_part = sum - x_part;
+  const float error = (x - x_part) + (y - y_part);
+  const int bits = __builtin_bit_cast(int, sum);
+  const bool inexact = error < 0.0f || error > 0.0f;
+  if (!inexact || (bits & 1)) return sum;
+  return __builtin_bit_cast(float, (error > 0.0f) == (sum > 0.0f) ? bits + 1 : bits - 1);
+}
+
+} // namespace mpskit
+
 namespace metal {
 
 MPSKIT_MATH_1(acos, MPSKIT_LIBM(acos)(x))
@@ -52,7 +68,6 @@ MPSKIT_MATH_2(fmax, mpskit::target::fmax(x, y))
 MPSKIT_SCALAR_MATH_2(min, fmin(x, y))
 MPSKIT_SCALAR_MATH_2(max, fmax(x, y))
 
-MPSKIT_MATH_3(fma, MPSKIT_LIBM(fma)(x, y, z))
 MPSKIT_SCALAR_MATH_3(clamp, fmin(fmax(x, y), z))
 MPSKIT_MATH_3(mix, x + (y - x) * z)
 MPSKIT_MATH_3(fmin3, fmin(fmin(x, y), z))
@@ -77,6 +92,13 @@ inline float smoothstep(float low, float high, float x) {
 }
 MPSKIT_FOR_MATH_SMALL(MPSKIT_SMALL_3, smoothstep)
 MPSKIT_VECTOR_3(smoothstep, mpskit::math_element)
+
+inline float fma(float x, float y, float z) { return MPSKIT_LIBM(fma)(x, y, z); }
+#define MPSKIT_SMALL_FMA(T, name)  \
+  inline T name(T x, T y, T z) { return T(mpskit::sum_to_odd(float(x) * float(y), float(z))); }
+MPSKIT_FOR_MATH_SMALL(MPSKIT_SMALL_FMA, fma)
+#undef MPSKIT_SMALL_FMA
+MPSKIT_VECTOR_3(fma, mpskit::math_element)
 
 // x - floor(x) rounds up to 1 for tiny negative x; the result stays below 1 in its own format.
 #define MPSKIT_FRACT(T, below_one)                                                  \
