@@ -131,6 +131,25 @@ BROKEN: dict[str, list[tuple[str, str]]] = {
          "simd_shuffle_xor"),
         (in_kernel("if (simd_is_first()) { x[0] = simd_sum(x[0]); }"), "simd_sum"),
         (in_kernel("if (position.x % 2 == 0) { x[0] = quad_sum(x[0]); }"), "quad_sum"),
+        (in_kernel("for (uint i = lane; i < n; i += 32) x[i] = simd_sum(x[i]);"), "simd_sum"),
+        (in_kernel("uint i = 0;\nwhile (i < n) { x[0] = simd_sum(x[i]); i += lane; }"), "simd_sum"),
+        (in_kernel("uint i = 0;\ndo { x[0] = simd_sum(x[i]); } while (++i < lane);"), "simd_sum"),
+        (in_kernel("if (tid >= n) return;\nx[tid] = simd_sum(x[tid]);"), "simd_sum"),
+        (in_kernel("for (uint i = 0; i < n; ++i) {\nif (lane > i) continue;\n"
+                   "x[i] = simd_max(x[i]); }"), "simd_max"),
+        (in_kernel("for (uint i = 0; i < n; ++i) {\nx[i] = simd_max(x[i]);\n"
+                   "if (lane == i) break; }"), "simd_max"),
+        (in_kernel("switch (lane) { case 0: x[0] = simd_sum(x[1]); break; }"), "simd_sum"),
+        (in_kernel("x[0] = lane < 4 ? simd_sum(x[1]) : 0;"), "simd_sum"),
+        (in_kernel("x[0] = lane < 4 && simd_any(x[1] > 0);"), "simd_any"),
+        (in_kernel("x[0] = (lane & 1) == 0 || simd_all(x[1] > 0);"), "simd_all"),
+        (in_kernel("if (local > 5) x[0] = simd_sum(x[1]);"), "simd_sum"),
+        (in_kernel("if (local / 2 == 0) x[0] = simd_sum(x[1]);"), "simd_sum"),
+        (in_kernel("if (local >> 2 == 0) x[0] = simd_sum(x[1]);"), "simd_sum"),
+        (in_kernel("const uint at = min(lane, 4u);\nif (at == 2) x[0] = simd_sum(x[1]);"),
+         "simd_sum"),
+        (in_kernel("uint rows = 4;\nif (lane < 2) rows = 2;\n"
+                   "for (uint i = 0; i < rows; ++i) x[i] = simd_sum(x[i]);"), "simd_sum"),
     ],
     "index-overflow": [
         (in_kernel("ulong at = tid * n;\nx[at] = 0;"), "* n"),
@@ -145,6 +164,10 @@ BROKEN: dict[str, list[tuple[str, str]]] = {
                    "if (local < 32) { x[tid] = s[lane]; }"), "s[lane]"),
         (in_kernel("threadgroup float total;\nif (local == 0) { total = x[0]; }\n"
                    "x[tid] = total;"), "total;\n}"),
+        (in_kernel("threadgroup float s[8][8];\ns[position.x][position.y] = x[tid];\n"
+                   "for (uint k = 0; k < 8; ++k) x[tid] += s[k][position.y];"), "s[k]"),
+        (in_kernel("threadgroup float s[2][32];\nuint row = local / 32;\ns[row][lane] = x[tid];\n"
+                   "x[tid] = s[n][lane];"), "s[n]"),
         (in_kernel("threadgroup float s[32];\ns[lane] = 1;\nthreadgroup_barrier(mem_flags(2));\n"
                    "s[lane] += 1;\ns[lane] = 2; x[tid] = s[0];"), "s[0]"),
     ],
@@ -169,6 +192,10 @@ RIGHT: dict[str, list[str]] = {
         "struct S { int double_; };",
     ],
     "write-to-constant": [
+        in_kernel("*(device float*)address = 1;", "constant ulong& address"),
+        in_kernel("*(device const float*)address = 1;", "constant ulong& address"),
+        in_kernel("((device float*)address)[tid] = 1;", "constant ulong& address"),
+        in_kernel("*reinterpret_cast<device float*>(address) = 1;", "constant ulong& address"),
         "void f(constant float* x, device float* y) { x++; x = x + 1; y[0] = x[0]; }",
         "struct P { device float* out; }; void f(constant P& p) { p.out[0] = 1; *p.out = 2; }",
         "struct P { device float* out; }; void f(constant P* p) { p->out[0] = 1; }",
@@ -213,6 +240,7 @@ RIGHT: dict[str, list[str]] = {
     "inline-assembly": ["void f(int asm_, int assembly) {}"],
     "kernel-call": [
         "void a(device float* x) {}\nkernel void b(device float* x) { a(x); }",
+        "kernel void fmax(device float* x, device float* y) { *x = fmax(*x, *y, 1); }",
         "kernel void a(device float* x) {}\nstruct S { void a(int n) {} };\n"
         "kernel void b(device float* x) { S s; s.a(1); }",
         "template <typename T> kernel void a(device T* x) {}\n"
@@ -247,6 +275,36 @@ RIGHT: dict[str, list[str]] = {
         in_kernel("if (lane == 0) { x[0] = simd_broadcast_first(x[0]); simd_is_first(); }"),
         in_kernel("const uint group = local / 32;\nif (group == 0) x[0] = simd_sum(x[lane]);"),
         in_kernel("if (tid >= n) return;\nx[tid] = 1;"),
+        in_kernel("float s = simd_sum(x[tid]);\nif (tid >= n) return;\nx[tid] = s;"),
+        in_kernel("if (sg >= n) return;\nx[tid] = simd_sum(x[tid]);"),
+        in_kernel("if (lane == 0) { x[0] = 1; }\nx[tid] = simd_sum(x[tid]);"),
+        in_kernel("for (uint i = lane; i < n; i += 32) x[i] = 0;\nx[tid] = simd_sum(x[tid]);"),
+        in_kernel("for (uint i = 0; i < n; ++i) x[i] = simd_sum(x[tid]);"),
+        in_kernel("for (uint i = lane; i < 1024; i += 32) x[i] = simd_sum(x[i]);"),
+        in_kernel("for (uint i = 16; i > 0; i >>= 1) x[tid] += simd_shuffle_down(x[tid], i);"),
+        in_kernel("while (true) { if (simd_all(x[tid] > 0)) break;\nx[tid] = simd_sum(x[tid]); }"),
+        in_kernel("for (uint i = 0; i < n; ++i) {\nif (i == 3) continue;\n"
+                  "x[i] = simd_max(x[i]);\nif (x[i] > 2) break; }"),
+        in_kernel("for (uint i = lane; i < n; i += 32) { if (x[i] > 2) break; }\n"
+                  "x[0] = simd_sum(x[tid]);"),
+        in_kernel("switch (n) { case 0: x[0] = simd_sum(x[1]); break; }"),
+        in_kernel("if (n < 4) {\nif (lane != 0) return;\nx[0] = n;\nreturn;\n}\n"
+                  "x[tid] = simd_sum(x[tid]);"),
+        in_kernel("const uint simd_lane = lane;\nif (tid >= n) return;\n"
+                  "for (uint i = 0; simd_lane < i; ++i) x[i] = 0;"),
+        in_kernel("switch (lane) { case 0: x[0] = 1; break; default: x[1] = 2; }\n"
+                  "x[tid] = simd_sum(x[tid]);"),
+        in_kernel("x[0] = n < 4 ? simd_sum(x[1]) : 0;\nx[1] = simd_sum(lane < 4 ? x[1] : 0);"),
+        in_kernel("x[0] = n < 4 && simd_any(lane < 4);\nx[1] = simd_any(x[1] > 0) && lane < 4;"),
+        in_kernel("if (local < 64 && n > 2) x[0] = simd_sum(x[lane]);"),
+        in_kernel("if (local > 31) x[0] = simd_sum(x[lane]);"),
+        in_kernel("if (local >> 5 == 0) x[0] = simd_sum(x[lane]);"),
+        in_kernel("uint rows = lane;\nrows = simd_max(rows);\n"
+                  "for (uint i = 0; i < rows; ++i) x[i] = simd_sum(x[i]);"),
+        in_kernel("auto first = [&](uint i) { if (i < lane) return 1.0f; return 2.0f; };\n"
+                  "x[0] = simd_sum(first(n));"),
+        "struct P { uint x; };\n" + in_kernel("P p;\np.x = lane;\nuint x2 = n;\n"
+                                             "if (x2 == 2) x[0] = simd_sum(x[tid]);"),
     ],
     "index-overflow": [
         in_kernel("ulong at = static_cast<ulong>(tid) * n;"),
@@ -255,6 +313,9 @@ RIGHT: dict[str, list[str]] = {
         in_kernel("ulong stride = 2; ulong at = tid * stride; x[tid * n] = 0;"),
         "template <typename I> void f(I a, I b) { ulong at = a * b; }",
         in_kernel("size_t bytes = sizeof(float) * n;"),
+        in_kernel("long at = group.x * size.x + lane;", "device float* x, "
+                  "uint2 group [[threadgroup_position_in_grid]], "
+                  "uint2 size [[threads_per_threadgroup]]"),
         "void f(float a, float b) { long at = long(a * b); }",
     ],
     "missing-barrier": [
@@ -271,6 +332,13 @@ RIGHT: dict[str, list[str]] = {
                   "if (lane < i) s[lane] = s[lane] + s[lane + i];\n}"),
         in_kernel("threadgroup float total;\nif (local == 0) { total = x[0]; x[1] = total; }"),
         in_kernel("threadgroup float s[32];\ns[lane] = 1;\nreduce(s, lane);\nx[tid] = s[0];"),
+        in_kernel("threadgroup float s[2][32];\nuint fill = n % 2, full = 1 - fill;\n"
+                  "s[fill][lane] = x[tid];\nx[tid] = s[full][31 - lane];"),
+        in_kernel("threadgroup float s[64];\nif (local == 0) { s[0] = 1;\nx[0] = s[1]; }"),
+        in_kernel("threadgroup float s[2][32];\nuint fill = n % 2, full = 1 - fill;\n"
+                  "s[fill][lane] = x[tid];\nuse(s[full], x);"),
+        in_kernel("threadgroup float s[64];\nif (local % 2 == 1) { float t = s[local - 1];\n"
+                  "s[local - 1] = s[local];\ns[local] += t; }"),
         in_kernel("threadgroup float s[32];\nthreadgroup float* p = s;\np[lane] = 1; x[0] = p[1];"),
     ],
 }  # fmt: skip

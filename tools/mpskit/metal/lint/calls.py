@@ -12,16 +12,32 @@ _BEFORE_CALL = frozenset({"return", "else", "do", "case", "and", "or", "not"})
 
 
 def kernel_calls(program: Program) -> Iterator[Finding]:
-    """Calls of kernels. A name that an ordinary function has too is not counted."""
-    kernels: set[str] = set()
+    """Calls of kernels.
+
+    A name that an ordinary function has too is not counted, nor is a call with another number of
+    arguments: a kernel may be named like a function of the library that it calls.
+    """
+    kernels: dict[str, set[int]] = {}
     others: set[str] = set()
     for function in program.functions:
-        (kernels if function.is_kernel else others).add(function.name)
+        if function.is_kernel:
+            count = len(program.split(function.parameters))
+            kernels.setdefault(function.name, set()).add(count)
+        else:
+            others.add(function.name)
     for function in program.functions:
         for index in _calls(program, function):
             name = program.text(index)
-            if name in kernels and name not in others:
+            if _given(program, index) in kernels.get(name, ()) and name not in others:
                 yield Finding("kernel-call", index, f"kernel '{name}' cannot be called")
+
+
+def _given(program: Program, index: int) -> int:
+    """The number of arguments of the call that begins at a token."""
+    opening = index + 1
+    if (closing := program.close_angle(opening, len(program.tokens))) is not None:
+        opening = closing + 1
+    return len(program.split(Run(opening + 1, program.close(opening))))
 
 
 def recursion(program: Program) -> Iterator[Finding]:

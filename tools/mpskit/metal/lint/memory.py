@@ -14,6 +14,7 @@ _SCALAR = re.compile(
 )
 _QUALIFIERS = frozenset({"const", "volatile", "static", "constexpr", "inline"}) | ADDRESS_SPACES
 _ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="})
+_CAST_BEGINS = ADDRESS_SPACES | {"const", "volatile"}
 # Identifiers in front of a name that make no declaration of what follows.
 _NO_TYPE = frozenset({"return", "else", "do", "case", "goto", "new", "delete", "throw", "typename"})
 
@@ -146,6 +147,8 @@ def _is_written(program: Program, index: int, *, is_object: bool) -> bool:
         else:
             break
     before = index - 1
+    if program.text(before) == ")" and program.text(program.open(before) + 1) in _CAST_BEGINS:
+        return False  # a pointer made of the value: `*(device float*)address = …`
     if program.text(before) == "*" and _is_operand(program, before):
         if reached:
             return False

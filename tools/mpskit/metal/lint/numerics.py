@@ -13,6 +13,9 @@ _COMPOUND = frozenset({"+=", "-=", "*=", "/="})
 _ACCUMULATING = re.compile(r"simd_(?:sum|product|prefix_\w+)|atomic_fetch_add_explicit")
 _LONGEST_STATEMENT = 256  # tokens; what is longer was generated
 _NARROW = re.compile(r"u?(?:int|short|char)[234]?|unsigned|u?int(?:8|16|32)_t")
+_GROUP_SIZES = frozenset(
+    {"threads_per_threadgroup", "threads_per_simdgroup", "dispatch_threads_per_threadgroup"}
+)
 _WIDE = re.compile(r"u?long|size_t|u?int64_t|ptrdiff_t")
 
 
@@ -53,6 +56,7 @@ def index_overflow(program: Program) -> Iterator[Finding]:
         if function.body is None:
             continue
         types = _declared_types(program, Run(function.parameters.begin, function.body.end))
+        types |= dict.fromkeys(_group_sizes(program, function), "bounded")
         for index in function.body:
             widened = _widened(program, index, function.body.end)
             if widened is not None:
@@ -60,6 +64,15 @@ def index_overflow(program: Program) -> Iterator[Finding]:
                 if product is not None:
                     message = "a product of 32-bit values is widened to 64 bits after it overflowed"
                     yield Finding("index-overflow", product, message)
+
+
+def _group_sizes(program: Program, function: Function) -> Iterator[str]:
+    """Parameters with a threadgroup's size: with a position they make one in the grid at most."""
+    for run in program.split(function.parameters):
+        name = program.declared_name(run)
+        attributes = {attribute.name for attribute in program.attributes(run)}
+        if name is not None and attributes & _GROUP_SIZES:
+            yield program.text(name)
 
 
 def _member_types(program: Program) -> dict[str, str]:

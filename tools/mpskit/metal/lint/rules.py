@@ -141,9 +141,9 @@ RULES = {
         Rule(
             "divergent-simd",
             "warning",
-            "A simd_ or quad_ function joins the active lanes only. In a branch that not all lanes "
-            "take the others' values are missing. Call it ahead of the branch, and branch on its "
-            "result.",
+            "A simd_ or quad_ function joins the active lanes only. In a branch or loop that some "
+            "lanes leave out, and after they returned, their values are missing. Call it where all "
+            "lanes come, with a neutral value from those that have nothing to add.",
         ),
         Rule(
             "index-overflow",

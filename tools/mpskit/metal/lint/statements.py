@@ -18,15 +18,29 @@ class Branch:
     otherwise: Run | None
 
 
+@dataclass(frozen=True)
+class Loop:
+    """A loop or ``switch``: all between its parentheses, its condition, and its body."""
+
+    keyword: str
+    header: Run
+    condition: Run
+    body: Run
+
+
 class Statements:
-    """The control flow of one body, as runs of tokens."""
+    """The control flow of one body, as runs of tokens.
+
+    ``branches``, ``loops`` and ``switches`` are by the index of their keyword.
+    """
 
     def __init__(self, program: Program, body: Run) -> None:
         self._program = program
         self._body = body
         self._ends: dict[int, int] = {}
-        self.branches: list[Branch] = []
-        self.loops: list[Run] = []
+        self.branches: dict[int, Branch] = {}
+        self.loops: dict[int, Loop] = {}
+        self.switches: dict[int, Loop] = {}
         # From the last to the first, so that what a statement contains is known already.
         for index in reversed(body):
             if program.text(index) in _CONTROL:
@@ -35,26 +49,45 @@ class Statements:
     def _read(self, index: int) -> int:
         keyword = self._program.text(index)
         begin = index + 1
-        if keyword in ("else", "do"):
-            end = self.end(begin)
-            if keyword == "do":
-                self.loops.append(Run(begin, end))
-            return end
+        if keyword == "else":
+            return self.end(begin)
+        if keyword == "do":
+            return self._do(index)
         if self._program.text(begin) == "constexpr":
             begin += 1
         if self._program.text(begin) != "(":
             return begin
-        closing = self._program.close(begin)
-        inner = Run(closing + 1, self.end(closing + 1))
-        if keyword in ("for", "while"):
-            self.loops.append(inner)
-        if keyword != "if":
-            return inner.end
+        header = Run(begin + 1, self._program.close(begin))
+        inner = Run(header.end + 1, self.end(header.end + 1))
+        if keyword == "if":
+            return self._if(index, header, inner)
+        loops = self.switches if keyword == "switch" else self.loops
+        loops[index] = Loop(keyword, header, self._condition(keyword, header), inner)
+        return inner.end
+
+    def _if(self, index: int, condition: Run, then: Run) -> int:
         otherwise = None
-        if self._program.text(inner.end) == "else":
-            otherwise = Run(inner.end + 1, self.end(inner.end + 1))
-        self.branches.append(Branch(Run(begin + 1, closing), inner, otherwise))
-        return otherwise.end if otherwise else inner.end
+        if self._program.text(then.end) == "else":
+            otherwise = Run(then.end + 1, self.end(then.end + 1))
+        self.branches[index] = Branch(condition, then, otherwise)
+        return otherwise.end if otherwise else then.end
+
+    def _do(self, index: int) -> int:
+        body = Run(index + 1, self.end(index + 1))
+        condition = Run(body.end, body.end)
+        if self._program.text(body.end) == "while" and self._program.text(body.end + 1) == "(":
+            condition = Run(body.end + 2, self._program.close(body.end + 1))
+        self.loops[index] = Loop("do", condition, condition, body)
+        return body.end
+
+    def _condition(self, keyword: str, header: Run) -> Run:
+        """What is tested: of a `for` that is the second of three parts."""
+        if keyword != "for":
+            return header
+        semicolons = [i for i in header if self._program.text(i) == ";"]
+        if len(semicolons) != 2:
+            return Run(header.end, header.end)
+        return Run(semicolons[0] + 1, semicolons[1])
 
     def end(self, index: int) -> int:
         """Where the statement that begins at a token ends."""
@@ -69,13 +102,13 @@ class Statements:
 
     def is_in_loop(self, index: int) -> bool:
         """Whether a token lies in a loop's body."""
-        return any(index in loop for loop in self.loops)
+        return any(index in loop.body for loop in self.loops.values())
 
     def exclude_each_other(self, first: int, second: int) -> bool:
         """Whether two tokens lie in the two arms of one ``if``."""
         return any(
             branch.otherwise is not None and first in branch.then and second in branch.otherwise
-            for branch in self.branches
+            for branch in self.branches.values()
         )
 
 

@@ -1,0 +1,179 @@
+"""Which values differ from lane to lane, as far as the text of one function shows."""
+
+from __future__ import annotations
+
+import bisect
+import re
+
+from mpskit.metal.frontend.structure import Function, Program, Run
+from mpskit.metal.lint.statements import end_of_expression
+
+_LANE = frozenset({"thread_index_in_simdgroup", "thread_index_in_quadgroup"})
+_THREAD = frozenset(
+    {"thread_index_in_threadgroup", "thread_position_in_threadgroup", "thread_position_in_grid"}
+)
+_GROUP = frozenset({"simdgroup_index_in_threadgroup", "quadgroup_index_in_threadgroup"})
+# Calls whose result differs where an argument does: conversions and plain arithmetic.
+_TRANSPARENT = re.compile(
+    r"(?:u?(?:char|short|int|long)|half|bfloat|float|bool)[234]?|size_t|ptrdiff_t|u?int\d+_t"
+    r"|abs|min|max|clamp|select|popcount|clz|ctz|(?:metal::)?mod"
+)
+_SIMD_WIDTH = 32
+_SIMD_BITS = 5
+
+
+class LaneValues:
+    """Names whose values differ inside a simdgroup, at the place that `assign` has come to.
+
+    ``lanes`` are those that are a lane's index. What is computed by calls or read from memory
+    counts as the same for all: only what differs for certain is said to.
+    """
+
+    _attributes = _LANE | _THREAD
+
+    def __init__(self, program: Program, function: Function) -> None:
+        self._program = program
+        self.lanes: set[str] = set()
+        self._names: set[str] = set()
+        self._assigned: dict[str, list[int]] = {}
+        for run in program.split(function.parameters):
+            attributes = {attribute.name for attribute in program.attributes(run)}
+            name = program.declared_name(run)
+            if name is not None and attributes & _LANE:
+                self.lanes.add(program.text(name))
+            if name is not None and attributes & self._attributes:
+                self._names.add(program.text(name))
+        self._at_first = frozenset(self._names)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs at all."""
+        return not self._names
+
+    def restart(self) -> None:
+        """Goes back to the function's beginning, with what has been learnt of its loops."""
+        self._names = set(self._at_first)
+
+    def assign(self, index: int, end: int, *, diverged: bool) -> None:
+        """Takes note of the assignment at a token, if one is there.
+
+        Args:
+            index: the token.
+            end: of the function's body.
+            diverged: whether some lanes leave the assignment out.
+        """
+        program = self._program
+        text = program.text(index)
+        if text not in ("=", "+=", "-=", "*=", "|=", "&=", "^=") or index < 2:
+            return
+        name = program.tokens[index - 1]
+        if name.kind != "identifier" or program.text(index - 2) in (".", "->", "::"):
+            return
+        value = Run(index + 1, end_of_expression(program, index + 1, end))
+        if diverged or self.varies(value):
+            self._names.add(name.text)
+            self._assigned.setdefault(name.text, []).append(index)
+        elif text == "=":
+            self._names.discard(name.text)
+
+    def varies(self, run: Run, loop: Run | None = None) -> bool:
+        """Whether an expression differs from lane to lane.
+
+        Args:
+            run: the expression.
+            loop: a loop's body that it is evaluated again after.
+        """
+        program = self._program
+        index = run.begin
+        while index < run.end:
+            token = program.tokens[index]
+            if token.text == "[":
+                index = program.close(index)
+            elif token.kind == "identifier" and program.text(index + 1) == "(":
+                if not _TRANSPARENT.fullmatch(token.text):
+                    index = program.close(index + 1)
+            elif self._is_name(index, loop) and not self._is_made_uniform(index):
+                return True
+            index += 1
+        return False
+
+    def _is_name(self, index: int, loop: Run | None) -> bool:
+        text = self._program.text(index)
+        if self._program.text(index - 1) in (".", "->", "::"):
+            return False
+        return text in self._names or (loop is not None and self._is_assigned(text, loop))
+
+    def _is_assigned(self, name: str, loop: Run) -> bool:
+        places = self._assigned.get(name, [])
+        at = bisect.bisect_left(places, loop.begin)
+        return at < len(places) and places[at] < loop.end
+
+    def _is_made_uniform(self, index: int) -> bool:
+        """Whether the part of a name's value that is used is the same in a simdgroup."""
+        program = self._program
+        after = index + 1
+        if program.text(after) == ".":
+            if program.text(after + 1) in ("y", "z"):
+                return True
+            after += 2
+        operator, operand = program.text(after), program.text(after + 1)
+        if operator == "[":
+            return True
+        if operator == "/":
+            divisor = _number(operand)
+            return divisor is None or divisor % _SIMD_WIDTH == 0
+        if operator == ">" and operand == ">":
+            bits = _number(program.text(after + 2))
+            return bits is None or bits >= _SIMD_BITS
+        return False
+
+    def diverges(self, condition: Run, loop: Run | None = None) -> bool:
+        """Whether lanes of one simdgroup differ in a condition; whole simdgroups may."""
+        return any(self._part_diverges(part, loop) for part in self._parts(condition))
+
+    def _parts(self, condition: Run) -> list[Run]:
+        """What ``&&`` and ``||`` join."""
+        parts, begin = [], condition.begin
+        for index in condition:
+            if self._program.text(index) in ("&&", "||"):
+                parts.append(Run(begin, index))
+                begin = index + 1
+        return [*parts, Run(begin, condition.end)]
+
+    def _part_diverges(self, part: Run, loop: Run | None) -> bool:
+        texts = [self._program.text(i) for i in part]
+        if "simd_is_first" in texts or "quad_is_first" in texts:
+            return True
+        if not self.varies(part, loop):
+            return False
+        if self.lanes.intersection(texts):
+            return True
+        # `thread < 64` leaves whole simdgroups out.
+        bounds = [(text, texts[i + 1 :]) for i, text in enumerate(texts) if text in _COMPARISONS]
+        return not any(_is_whole_simdgroups(bound, _COMPARISONS[c]) for c, bound in bounds)
+
+
+class ThreadValues(LaneValues):
+    """Names whose values differ inside a threadgroup."""
+
+    _attributes = _LANE | _THREAD | _GROUP
+
+    def _is_made_uniform(self, index: int) -> bool:
+        return self._program.text(index + 1) == "["
+
+
+# What to add to a bound that itself is included, or excluded.
+_COMPARISONS = {"<": 0, ">=": 0, "<=": 1, ">": 1}
+
+
+def _number(text: str) -> int | None:
+    match = re.fullmatch(r"(\d+)[uUlL]*", text)
+    return int(match[1]) if match else None
+
+
+def _is_whole_simdgroups(bound: list[str], added: int) -> bool:
+    if any("simd" in text.lower() for text in bound):
+        return True
+    words = [text for text in bound if text not in ("(", ")")]
+    number = _number(words[0]) if len(words) == 1 else None
+    return number is not None and (number + added) % _SIMD_WIDTH == 0
