@@ -328,8 +328,7 @@ class Eraser:
         seen: dict[tuple[str, ...], str] = {}
         dropped: list[Run] = []
         for function in self._program.functions:
-            is_member = any("@" in name for name in function.scope)
-            if function.is_instantiation or (function.body is None and not is_member):
+            if function.is_instantiation or (function.body is None and not _is_member(function)):
                 continue  # what is no member can be declared again
             signature = (*function.scope, self._signature(function))
             end = function.body.begin if function.body else function.whole.end
@@ -369,10 +368,9 @@ class Eraser:
         for function in self._program.functions:
             begin = function.head.begin
             header = Run(begin, begin + 3)
-            is_member = any("@" in name for name in function.scope)
-            if is_member and [self._program.text(i) for i in header] == ["template", "<", ">"]:
-                if "<" not in function.name:
-                    yield header
+            is_specialization = self._spelled(header) == "template < >"
+            if is_specialization and _is_member(function) and "<" not in function.name:
+                yield header
 
     def _signature(self, function: Function) -> str:
         """A function's erased head and parameters, without the parameters' names."""
@@ -454,3 +452,7 @@ class Eraser:
         text = self._program.source.text[start:end]
         marks = re.findall(r"\n(?:[ \t]*#[^\n]*)?", text)
         self._edits.append((start, end, "".join(marks)))
+
+
+def _is_member(function: Function) -> bool:
+    return any("@" in name for name in function.scope)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from mpskit.metal.frontend.structure import Program, Run
 
-
 _VECTOR = re.compile(r"(?:bool|u?char|u?short|u?int|u?long|half|bfloat|float)[234]")
 
 

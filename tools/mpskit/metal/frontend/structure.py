@@ -228,9 +228,9 @@ class Program:
             closing = self.close(index + 2)
             self._entered = _OpenScope(Run(index + 3, closing), scope)
             return closing + 1
-        if text == "typedef" and self.text(index + 1) in _CLASS_KEYS:
-            if self._opens_class(index + 1, end):
-                return self._class(index, index + 1, end, scope)
+        names_class = text == "typedef" and self.text(index + 1) in _CLASS_KEYS
+        if names_class and self._opens_class(index + 1, end):
+            return self._class(index, index + 1, end, scope)
         if text in ("using", "typedef", "static_assert"):
             after = self._past_semicolon(index, end)
             self._alias(Run(index, after - 1))
