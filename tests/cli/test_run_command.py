@@ -137,7 +137,7 @@ error: There is no way 'zeroes' to fill a tensor.
 Use one of zeros, ones, nan, empty, arange, rand, randn.
 
 error: '8 zeros' is no kernel argument.
-Write a number, numbers as 1,2,3, FILL:DTYPE:SHAPE (as zeros:float32:1024 or randn:half:4x8) or a .npy file.
+Write a number, numbers as 1,2,3, FILL:DTYPE:SHAPE (as zeros:float32:1024 or randn:half:4x8), a .npy file, or several of these as (…;…) for a struct that points to its tensors.
 
 error: '8xx' is no size.
 Write 1024, or 4x8, or 4x8x2.

@@ -86,6 +86,22 @@ def test_tuples_and_bytes(kernels):
     assert x.tolist() == [10.5, 11.0]
 
 
+def test_a_tuple_with_tensors_is_a_struct_that_points_to_them(compile_shader, backend):
+    lib = compile_shader("""
+        struct Args {
+          device float* out;
+          uint shift;
+          device const float* in;
+          float scale;
+        };
+        kernel void scale(constant Args& args, uint i [[thread_position_in_grid]]) {
+          args.out[i + args.shift] = args.in[i] * args.scale;
+        }""")
+    x, out = torch.arange(4.0, device=backend), torch.zeros(6, device=backend)
+    lib.scale((out, 2, x, 0.5), threads=4, arg_casts="int32")
+    assert out.tolist() == [0, 0, 0, 0.5, 1, 1.5]
+
+
 def test_buffers_by_index_and_threadgroup_arguments(kernels):
     a, b = torch.tensor([7.0]), torch.tensor([0.0])
     kernels.swapped(a, b)

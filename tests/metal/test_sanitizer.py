@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import struct
 
 import pytest
 import torch
@@ -127,6 +128,59 @@ def test_a_far_index_names_its_buffer():
         (report,) = reports_of(lib.far, a, b, c, index, threads=1, arg_casts="int32")
         assert (report.variable, report.index) == ("b", index)
     assert not (a.any() or b.any() or c.any())
+
+
+POINTERS = """
+struct Args { device float* out; device const float* in; };
+kernel void copy(constant Args& args, uint i [[thread_position_in_grid]]) {
+  args.out[i] = args.in[i];
+}
+"""
+
+
+def test_pointers_in_a_struct_are_followed():
+    lib = sanitized(POINTERS)
+    x, out = torch.arange(8.0), torch.zeros(8)
+    lib.copy((out, x), threads=8)
+    assert out.equal(x)
+    read, write = reports_of(lib.copy, (out, x), threads=9)
+    assert (read.variable, read.index, read.access.kind) == ("args[1]", 8, "read")
+    assert (write.variable, write.index, write.access.kind) == ("args[0]", 8, "write")
+
+
+def test_addresses_in_bytes_are_followed_to_the_other_arguments():
+    lib = sanitized(POINTERS)
+    x, out = torch.arange(8.0), torch.zeros(8)
+    args = struct.pack("<QQ", out.data_ptr(), x.data_ptr())
+    lib.copy(args, out, x, threads=8)
+    assert out.equal(x)
+    _, write = reports_of(lib.copy, args, out, x, threads=9)
+    assert (write.variable, write.index) == ("argument 1", 8)
+
+
+def test_memory_that_the_kernel_was_not_given():
+    lib = sanitized(POINTERS)
+    x, out = torch.arange(8.0), torch.zeros(8)
+    args = struct.pack("<QQ", out.data_ptr(), x.data_ptr())
+    (stray,) = reports_of(lib.copy, args, out, threads=8)
+    assert (stray.check, stray.variable, stray.line) == (Check.OUT_OF_BOUNDS, None, 6)
+    assert "in no buffer that the kernel was given" in str(stray)
+
+
+def test_locals_and_constants_are_the_kernels_own():
+    lib = sanitized("""
+        constant float weights[4] = {1, 2, 3, 4};
+        inline void fill(thread float* values, float x) {
+          for (int k = 0; k < 8; ++k) values[k] = x + k;
+        }
+        kernel void weigh(device float* x, uint i [[thread_position_in_grid]]) {
+          float values[8];
+          fill(values, x[i]);
+          x[i] = weights[i % 4] * values[i % 8];
+        }""")
+    x = torch.zeros(8)
+    lib.weigh(x, group_size=8)
+    assert x.tolist() == [0, 2, 6, 12, 4, 10, 18, 28]
 
 
 def test_the_rest_of_the_storage_belongs_to_a_view():

@@ -51,7 +51,7 @@ class Launch:
             *self.arguments,
             threads=self.threads,
             group_size=self.group_size,
-            arg_casts={i: "int32" for i, a in enumerate(self.arguments) if isinstance(a, int)},
+            arg_casts={i: "int32" for i, a in enumerate(self.arguments) if isinstance(a, (int, tuple))},
             threadgroup_lengths=lengths,
             timeout=60,
         )

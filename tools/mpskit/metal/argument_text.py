@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpskit.errors import MpskitError
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import torch
 
 FORMS = (
-    "a number, numbers as 1,2,3, FILL:DTYPE:SHAPE (as zeros:float32:1024 or randn:half:4x8) or "
-    "a .npy file"
+    "a number, numbers as 1,2,3, FILL:DTYPE:SHAPE (as zeros:float32:1024 or randn:half:4x8), "
+    "a .npy file, or several of these as (…;…) for a struct that points to its tensors"
 )
 FILLS = ("zeros", "ones", "nan", "empty", "arange", "rand", "randn")
 _SEED = 0
@@ -35,8 +35,8 @@ _METAL_NAMES = {
 DTYPES = (*_METAL_NAMES.values(), "bool")
 
 
-def parse_argument(text: str) -> torch.Tensor | int | float | tuple[int | float, ...]:
-    """The value that ``text`` stands for: a number, several, or a tensor on the CPU.
+def parse_argument(text: str) -> Any:
+    """The value that ``text`` stands for: a number, a tensor on the CPU, or a tuple of them.
 
     ``zeros``, ``ones``, ``nan`` and ``arange`` fill with what they say, ``empty`` with bytes of
     0xFF, ``rand`` and ``randn`` with random numbers that are the same every time.
@@ -46,6 +46,8 @@ def parse_argument(text: str) -> torch.Tensor | int | float | tuple[int | float,
     """
     if (number := _number(text)) is not None:
         return number
+    if text.startswith("(") and text.endswith(")"):
+        return tuple(parse_argument(part) for part in text[1:-1].split(";"))
     if "," in text and ":" not in text:
         numbers = [number for part in text.split(",") if (number := _number(part)) is not None]
         if len(numbers) == text.count(",") + 1:

@@ -2,7 +2,9 @@
 
 The rules are those of ``torch.mps.compile_shader``: a tensor gives its storage from its offset
 on, an int is sent as int64 and a float as float32 unless ``arg_casts`` says otherwise, a tuple or
-list is an array of these. ``bytes`` are sent as they are, for parameter structs.
+list is an array of these. ``bytes`` are sent as they are, for parameter structs. Beyond those
+rules, a tuple or list that holds tensors is a struct of pointers to them and of the numbers beside
+them.
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpskit.metal.errors import LaunchError
+
+if TYPE_CHECKING:
+    import torch
 
 ArgCasts = str | dict[int, str] | None
 Extent = int | Sequence[int] | None
@@ -27,6 +32,7 @@ _CASTS = {
     "uint8": "B",
 }
 _FLOATING = {"e", "f", "bf16"}
+_POINTER = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ class Packed:
     data: bytes
     item_size: int
     floating: bool | None  # None: bytes, whose type only the caller knows
+    pointees: tuple[torch.Tensor, ...] = ()  # whose addresses are among the data
 
     @property
     def type_name(self) -> str:
@@ -46,10 +53,10 @@ class Packed:
 
 
 def pack(value: object, position: int, arg_casts: ArgCasts) -> Packed:
-    """Packs a scalar, a tuple of scalars or bytes.
+    """Packs a scalar, a tuple or bytes.
 
     Args:
-        value: an int, float, bool, bytes, or a non-empty list or tuple of ints or floats.
+        value: an int, float, bool, bytes, or a non-empty list or tuple of ints, floats or tensors.
         position: its place among the call's arguments.
         arg_casts: one cast for all, or casts by position: fp16, bf16, int32, int16, int8, uint8.
     """
@@ -64,6 +71,8 @@ def pack(value: object, position: int, arg_casts: ArgCasts) -> Packed:
             f"Argument {position}: there is no cast {cast!r}.",
             hint=f"Use one of {', '.join(_CASTS)}.",
         )
+    if any(map(_is_tensor, values)):
+        return _struct(values, cast, position)
     if all(isinstance(v, int) for v in values):
         code = _CASTS.get(cast, "q")
     elif all(isinstance(v, (int, float)) for v in values):
@@ -75,6 +84,29 @@ def pack(value: object, position: int, arg_casts: ArgCasts) -> Packed:
             "and tuples of ints or floats."
         )
     return _encode(values, code, position)
+
+
+def _is_tensor(value: object) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def _struct(members: list[Any], cast: str, position: int) -> Packed:
+    """Laid out as in C: each member at a multiple of its size, the whole one of a pointer's.
+
+    A cast is for the members of its kind, ints or floats.
+    """
+    data = b""
+    for member in members:
+        if _is_tensor(member):
+            part = _POINTER.pack(member.data_ptr())
+        else:
+            fits = cast and isinstance(member, float) == (_CASTS[cast] in _FLOATING)
+            part = pack(member, position, cast if fits else None).data
+        data += bytes(-len(data) % len(part)) + part
+    data += bytes(-len(data) % _POINTER.size)
+    return Packed(data, _POINTER.size, None, tuple(filter(_is_tensor, members)))
 
 
 def _encode(values: list[int | float], code: str, position: int) -> Packed:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 SIMD_WIDTH = 32
+_MAX_THREADGROUP_ARGUMENTS = 31
 
 Size3 = tuple[int, int, int]
 
@@ -128,7 +129,7 @@ class Kernel(ABC):
 
         Args:
             args: tensors on the backend's device, ints, floats, bytes, tuples or lists; one for
-                each buffer.
+                each buffer. A tuple with tensors in it is a struct that points to them.
             threads: grid in threads, one to three dimensions.
             group_size: threadgroup in threads, as many dimensions as ``threads``.
             arg_casts: what ints and floats are sent as; see `mpskit.metal.arguments`.
@@ -152,6 +153,8 @@ class Kernel(ABC):
                 arguments.append(value)
             else:
                 packed = pack(value, position, arg_casts)
+                for pointee in packed.pointees:
+                    self._check_device(position, pointee)
                 if parameter := self._buffers_by_index.get(position):
                     self._check_scalar(position, packed, parameter)
                 arguments.append(packed)
@@ -251,6 +254,11 @@ class Kernel(ABC):
                 f"{self.name}: the size of threadgroup argument {index} "
                 f"('{self._threadgroup_buffers[index]}') is not known.",
                 hint=f"Pass threadgroup_lengths={{{index}: bytes}}.",
+            )
+        if max(given, default=0) >= _MAX_THREADGROUP_ARGUMENTS:
+            raise LaunchError(
+                f"{self.name}: there is no threadgroup argument {max(given)}.",
+                hint=f"A kernel has at most {_MAX_THREADGROUP_ARGUMENTS} of them, from 0.",
             )
         return [given.get(i, 0) for i in range(max(given, default=-1) + 1)]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from mpskit.errors import MpskitError
 from mpskit.metal.arguments import ArgCasts, Extent
+from mpskit.metal.errors import LaunchError
 
 
 class Kernel:
@@ -35,6 +37,11 @@ class Kernel:
         arg_casts: ArgCasts = None,
     ) -> None:
         """As `mpskit.metal.launching.Kernel`; returns when the kernel is in the stream."""
+        if any(isinstance(arg, (tuple, list)) and _has_tensors(arg) for arg in args):
+            raise LaunchError(
+                f"{self.name}: torch.mps sends no structs with pointers to tensors.",
+                hint="Run the kernel with backend='cpu' or 'cuda', or pass each tensor by itself.",
+            )
         raw = {i: "uint8" for i, arg in enumerate(args) if isinstance(arg, bytes)}
         if raw:
             if isinstance(arg_casts, str):
@@ -46,6 +53,10 @@ class Kernel:
             group_size=group_size,
             arg_casts=arg_casts,
         )
+
+
+def _has_tensors(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, torch.Tensor) for value in values)
 
 
 class Library:

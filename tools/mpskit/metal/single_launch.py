@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,8 @@ _CASTS = {
     ScalarKind.FLOATING: {2: "fp16"},
     ScalarKind.BOOLEAN: {1: "uint8"},
 }
+# Of a struct's ints, beside its pointers.
+_CAST_OF_MEMBERS = "int32"
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,6 @@ def run(launch: Launch) -> list[Result]:
     Raises:
         MpskitError: the file, an argument or the launch is wrong, or the sanitizer has reports.
     """
-    import torch
-
     library = compile_shader(
         launch.file,
         backend=launch.backend,
@@ -82,11 +82,9 @@ def run(launch: Launch) -> list[Result]:
     values: list[Any] = []
     casts: dict[int, str] = {}
     for index, text in enumerate(launch.arguments):
-        value = parse_argument(text)
-        if isinstance(value, torch.Tensor):
-            values.append(value.to(launch.backend))
-            continue
-        value, cast = _as_parameter(value, parameters.get(index))
+        value, cast = _as_parameter(
+            _on_device(parse_argument(text), launch.backend), parameters.get(index)
+        )
         values.append(value)
         if cast:
             casts[index] = cast
@@ -99,10 +97,32 @@ def run(launch: Launch) -> list[Result]:
         timeout=launch.timeout,
     )
     return [
-        Result(index, parameters[index].name, parameters[index].writable, value.cpu())
+        result
         for index, value in enumerate(values)
-        if isinstance(value, torch.Tensor) and index in parameters
+        if (parameter := parameters.get(index))
+        for result in _results(parameter, value)
     ]
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    """The value, or those of its members that are tensors."""
+    import torch
+
+    members = value if isinstance(value, tuple) else (value,)
+    return [member for member in members if isinstance(member, torch.Tensor)]
+
+
+def _on_device(value: Any, device: str) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_on_device(member, device) for member in value)
+    return value.to(device) if _tensors(value) else value
+
+
+def _results(parameter: BufferParameter, value: Any) -> Iterator[Result]:
+    is_struct = isinstance(value, tuple)
+    for number, tensor in enumerate(_tensors(value)):
+        name = f"{parameter.name}[{number}]" if is_struct else parameter.name
+        yield Result(parameter.index, name, is_struct or parameter.writable, tensor.cpu())
 
 
 def find(results: Sequence[Result], argument: str) -> Result:
@@ -129,10 +149,10 @@ def _kernel(library: Library, launch: Launch) -> Kernel:
         raise LaunchError(str(error), hint=f"It has: {', '.join(names) or 'none'}.") from None
 
 
-def _as_parameter(
-    value: int | float | tuple[int | float, ...], parameter: BufferParameter | None
-) -> tuple[Any, str | None]:
+def _as_parameter(value: Any, parameter: BufferParameter | None) -> tuple[Any, str | None]:
     """Numbers as the kernel's parameter takes them, and the cast that sends them so."""
+    if _tensors(value):
+        return value, _CAST_OF_MEMBERS if isinstance(value, tuple) else None
     if parameter is None:
         return value, None
     numbers = value if isinstance(value, tuple) else (value,)

@@ -95,6 +95,7 @@ struct Buffer {
   unsigned element_bytes;
   unsigned scalar_bytes; // the smallest unit that threads may share out among them
   bool writable;
+  bool may_hold_addresses; // of other buffers
   const char* name;
 };
 
@@ -107,7 +108,8 @@ struct Dispatch {
   Uint3 group_size;
   unsigned workers; // OS threads to spread the threadgroups over
   double timeout; // seconds, 0 for none
-  const Buffer* sanitized; // one for each of `buffers`, or null where nothing is checked
+  // One for each of `buffers`, then those that these point to; null where nothing is checked.
+  const Buffer* sanitized;
   unsigned buffer_count;
 };
 

@@ -82,6 +82,9 @@ _PLAIN_CODE = (
 )
 
 
+_POINTER_BYTES = 8
+
+
 class CpuKernel(Kernel):
     """A kernel as machine code of this process, on as many cores as ``torch.set_num_threads``."""
 
@@ -155,6 +158,8 @@ class SanitizedKernel(CpuKernel):
 
     def _run(self, memory: Sequence[_Memory], record: DispatchRecord) -> None:
         buffers = [self._described(index, place) for index, place in enumerate(memory)]
+        for index, place in enumerate(memory):
+            buffers += self._pointees(index, place.argument)
         record.sanitized = (Buffer * max(1, len(buffers)))(*buffers)
         record.buffer_count = len(buffers)
         outcome = Outcome()
@@ -168,6 +173,25 @@ class SanitizedKernel(CpuKernel):
             raise KernelFaultError(f"{self.name}, {fault}.")
         self._raise_failure(outcome, record)
 
+    def _pointees(self, index: int, argument: torch.Tensor | Packed) -> Iterator[Buffer]:
+        """The tensors that a struct points to; their types are those of the tensors."""
+        if not isinstance(argument, Packed):
+            return
+        for number, tensor in enumerate(argument.pointees):
+            place = _Memory.of(tensor)
+            yield Buffer(
+                address=place.address,
+                bytes=place.bytes,
+                element_bytes=place.item_bytes,
+                scalar_bytes=_cell_bytes(place.item_bytes),
+                writable=True,
+                name=f"{self._name_of(index)}[{number}]".encode(),
+            )
+
+    def _name_of(self, index: int) -> str:
+        parameter = self._buffers_by_index.get(index)
+        return parameter.name if parameter else f"argument {index}"
+
     def _described(self, index: int, place: _Memory) -> Buffer:
         parameter = self._buffers_by_index.get(index)
         size = parameter.size if parameter and parameter.size else place.item_bytes
@@ -176,8 +200,9 @@ class SanitizedKernel(CpuKernel):
             bytes=place.bytes,
             element_bytes=size,
             scalar_bytes=_cell_bytes(min(place.item_bytes, size)),
-            writable=parameter.writable if parameter else False,
-            name=(parameter.name if parameter else f"argument {index}").encode(),
+            writable=parameter.writable if parameter else True,
+            may_hold_addresses=place.may_hold_addresses,
+            name=self._name_of(index).encode(),
         )
 
     def _reports(self, outcome: Outcome) -> Iterator[Report]:
@@ -217,6 +242,13 @@ class _Memory:
             return len(self.argument.data)
         before = int(self.argument.storage_offset()) * self.item_bytes
         return max(0, self.argument.untyped_storage().nbytes() - before)
+
+    @property
+    def may_hold_addresses(self) -> bool:
+        """Bytes and integers of a pointer's size can be structs with pointers."""
+        if isinstance(self.argument, Packed):
+            return True
+        return not self.argument.is_floating_point() and self.item_bytes in (1, _POINTER_BYTES)
 
     @property
     def item_bytes(self) -> int:

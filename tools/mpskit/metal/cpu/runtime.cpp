@@ -31,6 +31,7 @@ using namespace mpskit::abi;
 namespace {
 
 constexpr std::size_t threadgroup_memory_limit = 32 * 1024;
+constexpr unsigned max_threadgroup_buffers = 31;
 
 struct Simdgroup {
   alignas(64) unsigned char values[simd_width * lane_slot];
@@ -77,7 +78,7 @@ std::string text_of(Uint3 position) {
       std::to_string(position.z) + ")";
 }
 
-class Worker final : public Interruptible {
+class Worker final : public Interruptible, public Surroundings {
  public:
   Worker() {
     std::memset(memory_, poison, sizeof(memory_));
@@ -94,6 +95,8 @@ class Worker final : public Interruptible {
 
   [[noreturn]] void run_fibers();
   bool interrupt(int signal, const siginfo_t& info, Context& context) override;
+  bool holds_stack(const void* address) const override;
+  bool holds_state(const void* address) const override;
 
   Position position; // of the thread that runs
 
@@ -148,7 +151,7 @@ class Worker final : public Interruptible {
   alignas(64) unsigned char memory_[threadgroup_memory_limit];
   std::size_t memory_used_ = 0;
   std::vector<Place> places_;
-  std::vector<void*> threadgroup_buffers_;
+  void* threadgroup_buffers_[max_threadgroup_buffers];
 };
 
 // The worker of this OS thread. It lives as long as the thread: its stacks and fibers are reused.
@@ -387,7 +390,7 @@ void Worker::run_fibers() {
     fiber.returned_pc = nullptr;
     position = {};
     describe_thread(current_);
-    launch_->dispatch->kernel->entry(thread_, buffers_, threadgroup_buffers_.data());
+    launch_->dispatch->kernel->entry(thread_, buffers_, threadgroup_buffers_);
     fibers_[current_].state = State::finished;
     const unsigned next = current_ + 1;
     const State state = next < simdgroup_end_ ? fibers_[next].state : State::finished;
@@ -493,7 +496,6 @@ void Worker::refuse_threadgroup_memory(const ThreadgroupVariable& variable, std:
 void Worker::take_threadgroup_buffers() {
   const Dispatch& dispatch = *launch_->dispatch;
   const Kernel& kernel = *dispatch.kernel;
-  threadgroup_buffers_.clear();
   for (unsigned i = 0; i < dispatch.threadgroup_length_count; ++i) {
     ThreadgroupVariable variable{~i, "", dispatch.threadgroup_lengths[i], 16, 1};
     for (unsigned k = 0; k < kernel.parameter_count; ++k) {
@@ -503,7 +505,7 @@ void Worker::take_threadgroup_buffers() {
         variable.element_bytes = parameter.pointee.size;
       }
     }
-    threadgroup_buffers_.push_back(take_memory(variable));
+    threadgroup_buffers_[i] = take_memory(variable);
   }
 }
 
@@ -517,6 +519,15 @@ void Worker::sanitize(F report) {
   critical_ = true;
   report(*sanitizer_);
   critical_ = false;
+}
+
+bool Worker::holds_stack(const void* address) const {
+  return std::any_of(
+      stacks_.begin(), stacks_.end(), [=](const Stack& stack) { return stack.holds(address); });
+}
+
+bool Worker::holds_state(const void* address) const {
+  return address >= this && address < this + 1;
 }
 
 // Called in a signal handler.
@@ -592,6 +603,7 @@ void Worker::explain_interruption() {
     launch_->fail(Failure::timeout, where + " was running", what.pc);
     return;
   }
+  if (sanitizer_) sanitizer_->faulted();
   const std::string fault = what.in_guard
       ? "the stack overflowed: a thread has " + std::to_string(stack_bytes / 1024) + " KB of it"
       : explanation(what.signal, what.code, what.address);
@@ -749,7 +761,7 @@ void run_on_workers(Launch& launch) {
 void run_sanitized(Launch& launch, Outcome& outcome) {
   thread_local std::vector<Report> reports;
   std::lock_guard lock(sanitizing);
-  const auto sanitizer = std::make_unique<Sanitizer>(*launch.dispatch);
+  const auto sanitizer = std::make_unique<Sanitizer>(*launch.dispatch, worker());
   if (!*sanitizer) {
     launch.fail(Failure::refused, "the sanitizer was refused the address space that it needs");
     return;

@@ -48,6 +48,7 @@ class Buffer(ctypes.Structure):
         ("element_bytes", ctypes.c_uint),
         ("scalar_bytes", ctypes.c_uint),
         ("writable", ctypes.c_bool),
+        ("may_hold_addresses", ctypes.c_bool),
         ("name", ctypes.c_char_p),
     )
 

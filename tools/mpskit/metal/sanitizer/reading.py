@@ -118,6 +118,8 @@ def read_report(raw: Any, kernel: str, line_of: LineOf) -> Report:
 
 def _details(raw: Any, check: Check) -> list[str]:
     if check is Check.OUT_OF_BOUNDS:
+        if raw.variable is None:
+            return ["its address is in no buffer that the kernel was given"]
         count = raw.elements
         return [f"it has {count} element{'' if count == 1 else 's'}"]
     if check is Check.MISALIGNED_ACCESS:

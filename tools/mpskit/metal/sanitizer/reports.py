@@ -43,7 +43,7 @@ class Access:
 
     Attributes:
         kind: ``read``, ``write``, ``atomic read`` or ``atomic write``.
-        bytes: of the machine's access, which may be a part of the source's.
+        bytes: of the machine's access, which may be a part of the source's; 0 for a meeting.
         thread: its position in the threadgroup.
     """
 
@@ -82,7 +82,8 @@ class Report:
 
     Attributes:
         file: of the user's, and the line in it.
-        variable: a buffer or ``threadgroup`` variable; None where no memory is concerned.
+        variable: a buffer or ``threadgroup`` variable; None where no memory is concerned, or such
+            as belongs to none.
         space: ``device``, ``constant`` or ``threadgroup``.
         index: the element's, in the parameter's or variable's own elements.
         other: of a race, the access that came first.
@@ -111,7 +112,7 @@ class Report:
             kind = "threadgroup variable" if self.space == "threadgroup" else "buffer"
             where += f", {kind} '{self.variable}', element {self.index}"
         lines.append(where)
-        if self.variable is not None:
+        if self.access.bytes:
             lines.append(str(self.access))
         else:
             lines.append(f"thread {self.thread} of threadgroup {self.threadgroup} was there")

@@ -33,6 +33,7 @@ struct Region {
   char* end = nullptr;
   std::vector<Variable> variables;
   bool writable = false;
+  bool written_to = false; // by anybody
   Shadow shadow; // of memory that somebody may write
   std::vector<unsigned char>
       written;       // by byte, in this threadgroup's memory
@@ -72,10 +73,17 @@ class GuardedMemory {
     addresses_.resize(dispatch.buffer_count + 1);
     for (const auto& together : sharing(dispatch))
       add_buffers(dispatch, together);
+    for (unsigned i = 0; i < dispatch.buffer_count; ++i)
+      point_to_copies(dispatch.sanitized[i], static_cast<char*>(addresses_[i]));
   }
 
   explicit operator bool() const { return memory_.begin() != nullptr; }
   void* const* addresses() const { return addresses_.data(); }
+
+  // Whether an address is among what addresses() gives to kernels.
+  bool holds_addresses(const void* address) const {
+    return address >= addresses_.data() && address < addresses_.data() + addresses_.size();
+  }
 
   // The region whose neighbourhood holds an address; null for what is no variable of a kernel's.
   Region* region_of(const void* address) {
@@ -116,7 +124,7 @@ class GuardedMemory {
 
   void copy_back() {
     for (const Region& region : regions_) {
-      if (!region.writable || region.is_threadgroup()) continue;
+      if (!region.written_to || region.is_threadgroup()) continue;
       const auto first = std::min_element(
           region.variables.begin(), region.variables.end(),
           [](const Variable& a, const Variable& b) { return a.begin < b.begin; });
@@ -173,6 +181,28 @@ class GuardedMemory {
     if (region.writable) {
       region.shadow = Shadow(static_cast<std::size_t>(region.end - begin) + page, scalar_bytes);
     }
+  }
+
+  // Pointers in a copy that nobody writes, to buffers: to their copies from now on.
+  void point_to_copies(const Buffer& holder, char* copy) {
+    constexpr std::size_t step = sizeof(char*);
+    if (!holder.may_hold_addresses || region_of(copy)->writable) return;
+    for (std::size_t at = 0; at + step <= holder.bytes; at += step) {
+      const char* pointer;
+      std::memcpy(&pointer, copy + at, step);
+      if (const char* moved = copy_of(pointer)) std::memcpy(copy + at, &moved, step);
+    }
+  }
+
+  // Where the copy of what an argument's address points to is; null for other addresses.
+  const char* copy_of(const char* original) const {
+    for (const Region& region : regions_) {
+      for (const Variable& variable : region.variables) {
+        const long offset = original - variable.original;
+        if (offset >= 0 && offset < variable.end - variable.begin) return variable.begin + offset;
+      }
+    }
+    return nullptr;
   }
 
   char* middle() const {

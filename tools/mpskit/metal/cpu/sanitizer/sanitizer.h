@@ -18,13 +18,23 @@ namespace {
 
 constexpr unsigned max_reports = 256;
 
+// What runs a kernel, so far as the kernel's code touches it.
+class Surroundings {
+ public:
+  virtual bool holds_stack(const void* address) const = 0;
+  virtual bool holds_state(const void* address) const = 0;
+
+ protected:
+  ~Surroundings() = default;
+};
+
 class Sanitizer {
  public:
-  explicit Sanitizer(const Dispatch& dispatch) : dispatch_(dispatch), memory_(dispatch) {
-    Dl_info info{};
-    dladdr(reinterpret_cast<const void*>(dispatch.kernel->entry), &info);
-    image_ = static_cast<const char*>(info.dli_fbase);
-  }
+  Sanitizer(const Dispatch& dispatch, const Surroundings& surroundings)
+      : dispatch_(dispatch),
+        surroundings_(surroundings),
+        memory_(dispatch),
+        image_(image_of(reinterpret_cast<const void*>(dispatch.kernel->entry))) {}
 
   explicit operator bool() const { return static_cast<bool>(memory_); }
   void* const* buffers() const { return memory_.addresses(); }
@@ -61,13 +71,17 @@ class Sanitizer {
   void access(const void* address, std::size_t bytes, AccessKind kind, const void* pc) {
     if (pending_.report) settle();
     Region* region = memory_.region_of(address);
-    if (!region) return;
+    if (!region) {
+      if (!is_kernels_own(address)) report_stray(bytes, kind, pc);
+      return;
+    }
     const auto* at = static_cast<const char*>(address);
     if (at < region->begin || at + bytes > region->end) {
       report_memory(Check::out_of_bounds, *region, at, bytes, kind, pc);
       return;
     }
     const bool write = is_write(kind);
+    region->written_to |= write;
     if (write && !region->variable_at(at, true).writable) {
       report_memory(Check::read_only_write, *region, at, bytes, kind, pc);
       return;
@@ -97,6 +111,11 @@ class Sanitizer {
             report_memory(Check::misaligned_access, *region, at, alignment, AccessKind::read, pc)) {
       report->alignment = alignment;
     }
+  }
+
+  // The thread's last access was the end of it: that says more than that it was a stray one.
+  void faulted() {
+    if (stray_ && stray_ == reports_.size()) reports_.pop_back();
   }
 
   void fence() { releases_.fence(order_, thread_); }
@@ -195,6 +214,24 @@ class Sanitizer {
     Absent absent[max_absent] = {};
     unsigned absent_count = 0;
   };
+
+  static const char* image_of(const void* address) {
+    Dl_info info{};
+    return dladdr(address, &info) ? static_cast<const char*>(info.dli_fbase) : nullptr;
+  }
+
+  // Whether an address is a local variable's, a program's constant's or the runtime's.
+  bool is_kernels_own(const void* address) {
+    if (surroundings_.holds_state(address) || memory_.holds_addresses(address)) return true;
+    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / page_bytes;
+    std::uintptr_t& known = own_pages_[page % (sizeof own_pages_ / sizeof *own_pages_)];
+    if (known == page) return true;
+    const char* image = image_of(address);
+    const bool own = surroundings_.holds_stack(address) ||
+        (image && (image == image_ || image == runtime_image_));
+    if (own) known = page;
+    return own;
+  }
 
   static Operation operation_at(Position position) {
     const unsigned marked = position.function ? position.function : position.kernel;
@@ -383,6 +420,14 @@ class Sanitizer {
     return made;
   }
 
+  // An access to an address that is no buffer's, taken from a pointer that nobody gave.
+  void report_stray(std::size_t bytes, AccessKind kind, const void* pc) {
+    if (Report* made = report(Check::out_of_bounds, pc, nullptr)) {
+      made->access = access_of(thread_, kind, bytes, pc);
+      stray_ = reports_.size();
+    }
+  }
+
   void report_race(
       const Region& region,
       const Stamp& earlier,
@@ -426,9 +471,15 @@ class Sanitizer {
     unsigned char before[16];
   };
 
+  static constexpr std::uintptr_t page_bytes = 4096;
+
   const Dispatch& dispatch_;
+  const Surroundings& surroundings_;
   GuardedMemory memory_;
-  const char* image_ = nullptr;
+  const char* image_;
+  const char* runtime_image_ = image_of(reinterpret_cast<const void*>(&image_of));
+  std::uintptr_t own_pages_[64] = {};
+  std::size_t stray_ = 0; // the number of the last report of such an access, from 1
   Order order_;
   Releases releases_;
   std::vector<std::uint32_t> starts_; // of the threadgroups, in the order of their indices
