@@ -58,7 +58,7 @@ class FloatFormat:
 
     def encode(self, values: object) -> np.ndarray:
         """Bit patterns of values that the format holds."""
-        values = np.asarray(values, np.float64)
+        values = np.ascontiguousarray(values, np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.name == "bfloat":
                 return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)

@@ -6,7 +6,9 @@
 #define HUGE_VALF INFINITY
 #define HUGE_VALH (half(INFINITY))
 #define MAXFLOAT FLT_MAX
+#define HUGE_VALBF (bfloat(INFINITY))
 #define MAXHALF HALF_MAX
+#define MAXBFLOAT BFLT_MAX
 
 #define FLT_MAX 0x1.fffffep+127f
 #define FLT_MIN 0x1p-126f
@@ -34,6 +36,13 @@
 #define BFLT_MAX (bfloat(0x1.fep+127f))
 #define BFLT_MIN (bfloat(0x1p-126f))
 #define BFLT_EPSILON (bfloat(0x1p-7f))
+#define BFLT_RADIX 2
+#define BFLT_DIG 2
+#define BFLT_MANT_DIG 8
+#define BFLT_MAX_EXP 128
+#define BFLT_MIN_EXP (-125)
+#define BFLT_MAX_10_EXP 38
+#define BFLT_MIN_10_EXP (-37)
 
 #define CHAR_BIT 8
 #define SCHAR_MAX 127
