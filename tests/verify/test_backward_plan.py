@@ -67,7 +67,7 @@ def test_coalescing_reaches_exactly_the_elements_of_each_tensor(layout):
 @given(
     st.integers(1, 3000),
     st.integers(1, 20000),
-    st.sampled_from((BackwardKernel.ROW, BackwardKernel.STRIDED)),
+    st.sampled_from((BackwardKernel.LONG_ROW, BackwardKernel.STRIDED)),
     st.booleans(),
 )
 def test_grid_covers_every_row_once_and_is_launchable(rows, size, kernel, innermost):
@@ -75,11 +75,11 @@ def test_grid_covers_every_row_once_and_is_launchable(rows, size, kernel, innerm
     plan = plan_shape(sizes, dim, kernel=kernel)
     (launch,) = plan.launches
     x, y, z = launch.grid
-    row = kernel is BackwardKernel.ROW
+    row = kernel is BackwardKernel.LONG_ROW
     across = y if row else x * (4 if plan.params.vectors else 1)
     covered = [at + across * layer for layer in range(z) for at in range(across)]
     assert [row for row in covered if row < rows] == list(range(rows))
-    assert math.prod(launch.group) <= (1024 if row else 512)
+    assert math.prod(launch.group) <= 512
     assert launch.grid[0] == launch.group[0] if row else launch.grid[0] % launch.group[0] == 0
 
 
@@ -103,6 +103,7 @@ def test_host_names(kernel, dtype, index):
         BackwardKernel.ROW: ["log_softmax_backward_row"],
         BackwardKernel.SPLIT: ["log_softmax_backward_partial", "log_softmax_backward_finalize"],
         BackwardKernel.STRIDED: ["log_softmax_backward"],
+        BackwardKernel.LONG_ROW: ["log_softmax_backward_long_row"],
     }
     suffix = f"_{METAL_DTYPES[dtype]}_{index.name.lower()}"
     assert [launch.kernel for launch in plan.launches] == [s + suffix for s in stems[kernel]]
@@ -113,7 +114,9 @@ def test_host_names(kernel, dtype, index):
     [
         ((), 0, BackwardKernel.ROW),
         ((32768, 1024), 1, BackwardKernel.ROW),
-        ((64, 154880), 1, BackwardKernel.ROW),
+        ((64, 16384), 1, BackwardKernel.ROW),
+        ((64, 16388), 1, BackwardKernel.LONG_ROW),
+        ((64, 154880), 1, BackwardKernel.LONG_ROW),
         ((1, 4096), 1, BackwardKernel.ROW),
         ((1, 4097), 1, BackwardKernel.SPLIT),
         ((16, 4097), 1, BackwardKernel.ROW),
@@ -123,6 +126,15 @@ def test_host_names(kernel, dtype, index):
 )
 def test_choice_of_kernel(sizes, dim, kernel):
     assert plan_shape(sizes, dim, cores=16).kernel is kernel
+
+
+@pytest.mark.parametrize("dtype", list(METAL_DTYPES))
+def test_row_is_refused_what_registers_do_not_hold(dtype):
+    longest = 1024 * 4 * 16 // dtype.itemsize
+    plan = plan_shape((64, longest), 1, dtype, kernel=BackwardKernel.ROW)
+    assert plan.launches[0].group == (1024, 1, 1)
+    with pytest.raises(MpskitError, match="too long"):
+        plan_shape((64, longest + 16), 1, dtype, kernel=BackwardKernel.ROW)
 
 
 def test_the_outputs_order_in_memory_decides():

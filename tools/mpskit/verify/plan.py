@@ -45,6 +45,7 @@ class BackwardKernel(IntEnum):
     ROW = 0
     SPLIT = 1
     STRIDED = 2
+    LONG_ROW = 3
 
 
 class Index(IntEnum):

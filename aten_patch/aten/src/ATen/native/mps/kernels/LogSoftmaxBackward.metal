@@ -85,12 +85,6 @@ static inline void load_units(
   }
 }
 
-// What a thread keeps of a row: vectors, or single values in their place.
-template <typename U>
-static constexpr unsigned held_units(unsigned vectors) {
-  return U::size == 1 ? scalars(vectors) : vectors;
-}
-
 // ---- arithmetic ----
 
 // Value i of each unit belongs to row i % ROWS.
@@ -133,53 +127,61 @@ static inline U differentiate(
 
 // ---- a thread's share of a row, or of neighbouring rows ----
 
-// The first HELD of the thread's units stay in registers from the read to the
-// write. Those that a longer row has left pass through them twice.
-template <typename T, typename U, unsigned ROWS, unsigned HELD, typename idx_t>
+// How many units a thread holds, given for vectors. The first `grads` units of
+// grad stay in registers from the read to the write. Units of output are loaded
+// `outputs` at a time, the first of them ahead. What a longer row has left is
+// read twice, if `rereads`; otherwise there must be none.
+template <typename U, unsigned GRADS, unsigned OUTPUTS, bool REREADS>
+struct Held {
+  static constant constexpr unsigned grads =
+      U::size == 1 ? scalars(GRADS) : GRADS;
+  static constant constexpr unsigned outputs =
+      U::size == 1 ? scalars(OUTPUTS) : OUTPUTS;
+  static constant constexpr bool rereads = REREADS;
+};
+
+template <typename T, typename U, unsigned ROWS, typename H, typename idx_t>
 struct Share {
   Tensors<T> tensors; // at the first unit of the row
   Steps<idx_t> grad_steps;
   Steps<idx_t> output_steps;
   Steps<idx_t> grad_input_steps;
   Walk<idx_t> walk;
-  uint2 zeros; // see Vector::packed
-  U grads[HELD];
-  U outputs[HELD];
+  uint zero; // see Vector::packed
+  U grads[H::grads];
+  U outputs[H::outputs];
 
-  template <unsigned N>
-  void load(
-      thread U (&some_grads)[N],
-      thread U (&some_outputs)[N],
-      Walk<idx_t> at) const {
-    load_units(some_grads, tensors.grad, grad_steps, at);
-    load_units(some_outputs, tensors.output, output_steps, at);
+  void load_outputs(Walk<idx_t> at) {
+    load_units(outputs, tensors.output, output_steps, at);
   }
 
-  // All of it ahead, so that output arrives while the gradients are added.
   void load() {
-    load(grads, outputs, walk);
+    load_units(grads, tensors.grad, grad_steps, walk);
+    load_outputs(walk);
   }
 
   void add_grads(thread float (&sums)[ROWS]) const {
     add_units(sums, grads);
-    U passing[HELD];
-    for (auto at = walk.skip(HELD); at.has(0); at = at.skip(HELD)) {
+    if (!H::rereads) {
+      return;
+    }
+    U passing[LOG_SOFTMAX_PASSING_UNITS];
+    for (auto at = walk.skip(H::grads); at.has(0);
+         at = at.skip(LOG_SOFTMAX_PASSING_UNITS)) {
       load_units(passing, tensors.grad, grad_steps, at);
       add_units(sums, passing);
     }
   }
 
-  template <unsigned N>
   void store(
       thread const float (&sums)[ROWS],
-      thread const U (&some_grads)[N],
-      thread const U (&some_outputs)[N],
+      thread const U (&some_grads)[H::outputs],
       Walk<idx_t> at) const {
 #pragma unroll
-    for (unsigned n = 0; n < N; ++n) {
+    for (unsigned n = 0; n < H::outputs; ++n) {
       if (at.has(n)) {
         store_unit(
-            differentiate<T>(some_grads[n], some_outputs[n], sums, zeros.x),
+            differentiate<T>(some_grads[n], outputs[n], sums, zero),
             tensors.grad_input + at.at(n) * grad_input_steps.unit,
             grad_input_steps.value,
             grad_input_steps.whole);
@@ -187,14 +189,27 @@ struct Share {
     }
   }
 
-  void store(thread const float (&sums)[ROWS]) const {
-    store(sums, grads, outputs, walk);
-    U passing_grads[LOG_SOFTMAX_PASSING_UNITS];
-    U passing_outputs[LOG_SOFTMAX_PASSING_UNITS];
-    for (auto at = walk.skip(HELD); at.has(0);
-         at = at.skip(LOG_SOFTMAX_PASSING_UNITS)) {
-      load(passing_grads, passing_outputs, at);
-      store(sums, passing_grads, passing_outputs, at);
+  void store(thread const float (&sums)[ROWS]) {
+    U some_grads[H::outputs];
+#pragma unroll
+    for (unsigned first = 0; first < H::grads; first += H::outputs) {
+      const auto at = walk.skip(first);
+      if (first != 0) {
+        load_outputs(at);
+      }
+#pragma unroll
+      for (unsigned n = 0; n < H::outputs; ++n) {
+        some_grads[n] = grads[first + n];
+      }
+      store(sums, some_grads, at);
+    }
+    if (!H::rereads) {
+      return;
+    }
+    for (auto at = walk.skip(H::grads); at.has(0); at = at.skip(H::outputs)) {
+      load_units(some_grads, tensors.grad, grad_steps, at);
+      load_outputs(at);
+      store(sums, some_grads, at);
     }
   }
 };
@@ -202,11 +217,11 @@ struct Share {
 // Of one row, or of a chunk of it. What lies ahead of the first place where a
 // vector of output may begin, and behind the last whole vector, is one value
 // for each of the first threads.
-template <typename T, typename U, unsigned HELD, typename idx_t>
+template <typename T, typename U, typename H, typename idx_t>
 struct RowShare {
-  Share<T, U, 1, HELD, idx_t> units;
+  Share<T, U, 1, H, idx_t> units;
   bool has_edge;
-  Tensors<T> edge;
+  device T* edge;
   float edge_grad;
   float edge_output;
 
@@ -226,18 +241,16 @@ struct RowShare {
     units.grad_input_steps = steps_along_row<U, T>(
         body.grad_input, strides[LOG_SOFTMAX_BACKWARD_GRAD_INPUT]);
     units.walk = {elements.first, elements.step, parts.count};
-    units.zeros = opaque_zeros(params);
+    units.zero = opaque_zeros(params).x;
+    units.load();
 
     const idx_t at = parts.edge(elements.first);
     has_edge = at < elements.end;
-    edge = row.along_row(at, params);
-  }
-
-  void load() {
-    units.load();
     if (has_edge) {
-      edge_grad = static_cast<float>(*edge.grad);
-      edge_output = static_cast<float>(*edge.output);
+      const auto tensors = row.along_row(at, params);
+      edge = tensors.grad_input;
+      edge_grad = static_cast<float>(*tensors.grad);
+      edge_output = static_cast<float>(*tensors.output);
     }
   }
 
@@ -247,12 +260,11 @@ struct RowShare {
     return sums[0];
   }
 
-  void store(float sum) const {
+  void store(float sum) {
     const float sums[1] = {sum};
     units.store(sums);
     if (has_edge) {
-      *edge.grad_input =
-          static_cast<T>(differentiate<T>(edge_grad, edge_output, sum));
+      *edge = static_cast<T>(differentiate<T>(edge_grad, edge_output, sum));
     }
   }
 };
@@ -278,20 +290,26 @@ static inline float row_sum(
   return simd_sum(exists ? scratch[place.lane] : 0.0f);
 }
 
-template <typename U, typename T, typename idx_t>
+template <typename U, typename H, typename T, typename idx_t>
 static inline void differentiate_row(
     Tensors<T> tensors,
     constant LogSoftmaxBackwardParams<idx_t>& params,
     idx_t row,
     Place place,
     threadgroup float (&scratch)[simdgroup_size]) {
-  RowShare<T, U, held_units<U>(LOG_SOFTMAX_BACKWARD_ROW_VECTORS), idx_t> share(
+  RowShare<T, U, H, idx_t> share(
       tensors.at_row(row, params),
       {place.thread_index, place.threads, params.dim_size},
       params);
-  share.load();
   share.store(row_sum(share.sum(), scratch, place));
 }
+
+template <typename U>
+using RowHeld = Held<
+    U,
+    LOG_SOFTMAX_BACKWARD_ROW_VECTORS,
+    LOG_SOFTMAX_BACKWARD_ROW_OUTPUTS,
+    false>;
 
 // Grid: (threads of a row, rows, rows past the y axis' limit). Rows of a
 // simdgroup or less share a threadgroup.
@@ -314,13 +332,57 @@ log_softmax_backward_row(
   const Tensors<T> tensors = {grad, output, grad_input};
   const Place place = {position.x, grid.x, simdgroup, lane};
   if (params.vectors) {
-    differentiate_row<Vector<T>>(tensors, params, row, place, scratch);
+    differentiate_row<Vector<T>, RowHeld<Vector<T>>>(
+        tensors, params, row, place, scratch);
   } else {
-    differentiate_row<Scalar<T>>(tensors, params, row, place, scratch);
+    differentiate_row<Scalar<T>, RowHeld<Scalar<T>>>(
+        tensors, params, row, place, scratch);
+  }
+}
+
+template <typename U>
+using LongRowHeld = Held<
+    U,
+    LOG_SOFTMAX_BACKWARD_LONG_ROW_VECTORS,
+    LOG_SOFTMAX_BACKWARD_LONG_ROW_OUTPUTS,
+    true>;
+
+// Grid as log_softmax_backward_row's.
+template <typename T, typename idx_t>
+[[kernel, max_total_threads_per_threadgroup(512)]] void
+log_softmax_backward_long_row(
+    device const T* grad [[buffer(0)]],
+    device const T* output [[buffer(1)]],
+    device T* grad_input [[buffer(2)]],
+    constant LogSoftmaxBackwardParams<idx_t>& params [[buffer(3)]],
+    uint3 position [[thread_position_in_grid]],
+    uint3 grid [[threads_per_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup float scratch[simdgroup_size];
+  const idx_t row = position.y + static_cast<idx_t>(grid.y) * position.z;
+  if (row >= params.rows) {
+    return;
+  }
+  const Tensors<T> tensors = {grad, output, grad_input};
+  const Place place = {position.x, grid.x, simdgroup, lane};
+  if (params.vectors) {
+    differentiate_row<Vector<T>, LongRowHeld<Vector<T>>>(
+        tensors, params, row, place, scratch);
+  } else {
+    differentiate_row<Scalar<T>, LongRowHeld<Scalar<T>>>(
+        tensors, params, row, place, scratch);
   }
 }
 
 // ---- chunks of a row ----
+
+template <typename U>
+using ChunkHeld = Held<
+    U,
+    LOG_SOFTMAX_BACKWARD_CHUNK_VECTORS,
+    LOG_SOFTMAX_BACKWARD_CHUNK_OUTPUTS,
+    true>;
 
 // Adds a chunk of grad. No output is read, so grad alone says where vectors
 // are.
@@ -332,7 +394,7 @@ static inline void add_chunk(
     uint3 position,
     Place place,
     threadgroup float (&scratch)[simdgroup_size]) {
-  constexpr unsigned held = held_units<U>(LOG_SOFTMAX_BACKWARD_CHUNK_VECTORS);
+  constexpr unsigned held = ChunkHeld<U>::grads;
   const auto offsets = row_offsets(idx_t(position.z), params);
   const idx_t stride = params.dim_strides[LOG_SOFTMAX_BACKWARD_GRAD];
   const idx_t begin = position.y * params.chunk_size;
@@ -393,12 +455,10 @@ static inline void finalize_chunk(
     threadgroup float (&scratch)[simdgroup_size]) {
   const idx_t begin = position.y * params.chunk_size;
   const idx_t size = min(params.chunk_size, params.dim_size - begin);
-  RowShare<T, U, held_units<U>(LOG_SOFTMAX_BACKWARD_CHUNK_VECTORS), idx_t>
-      share(
-          tensors.at_row(idx_t(position.z), params).along_row(begin, params),
-          {position.x, place.threads, size},
-          params);
-  share.load();
+  RowShare<T, U, ChunkHeld<U>, idx_t> share(
+      tensors.at_row(idx_t(position.z), params).along_row(begin, params),
+      {position.x, place.threads, size},
+      params);
   float sum = 0;
   for (idx_t i = place.thread_index; i < params.chunks; i += place.threads) {
     sum += partials[position.z * params.chunks + i];
@@ -476,6 +536,13 @@ static inline void column_sums(
   }
 }
 
+template <typename U>
+using ColumnHeld = Held<
+    U,
+    LOG_SOFTMAX_BACKWARD_COLUMN_VECTORS,
+    LOG_SOFTMAX_BACKWARD_COLUMN_OUTPUTS,
+    true>;
+
 template <typename U, typename T, typename idx_t>
 static inline void differentiate_columns(
     Tensors<T> tensors,
@@ -484,18 +551,17 @@ static inline void differentiate_columns(
     uint2 local,
     uint2 group,
     threadgroup float (&scratch)[column_scratch]) {
-  constexpr unsigned held = held_units<U>(LOG_SOFTMAX_BACKWARD_COLUMN_VECTORS);
   // The grid is padded to whole threadgroups: a padding row has no elements.
   const bool padding = first_row >= params.rows;
   constant array<idx_t, LOG_SOFTMAX_BACKWARD_TENSORS>& strides =
       params.dim_strides;
-  Share<T, U, U::size, held, idx_t> share;
+  Share<T, U, U::size, ColumnHeld<U>, idx_t> share;
   share.tensors = tensors.at_row(padding ? idx_t(0) : first_row, params);
   share.grad_steps = {strides[LOG_SOFTMAX_BACKWARD_GRAD], 0, true};
   share.output_steps = {strides[LOG_SOFTMAX_BACKWARD_OUTPUT], 0, true};
   share.grad_input_steps = {strides[LOG_SOFTMAX_BACKWARD_GRAD_INPUT], 0, true};
   share.walk = {local.y, group.y, padding ? idx_t(0) : params.dim_size};
-  share.zeros = opaque_zeros(params);
+  share.zero = opaque_zeros(params).x;
 
   share.load();
   float sums[U::size] = {};
@@ -529,12 +595,13 @@ template <typename T, typename idx_t>
   }
 }
 
-#define REGISTER_KERNEL(NAME, T, IDX, ID) \
-  template [[host_name(                   \
-      #NAME "_" ID)]] [[kernel]] decltype(NAME<T, IDX>) NAME<T, IDX>
+#define REGISTER_KERNEL(KERNEL, T, IDX, ID)         \
+  template [[host_name(#KERNEL "_" ID)]] [[kernel]] \
+  decltype(KERNEL<T, IDX>) KERNEL<T, IDX>
 
 #define REGISTER_LOG_SOFTMAX_BACKWARD(T, IDX, ID)             \
   REGISTER_KERNEL(log_softmax_backward_row, T, IDX, ID);      \
+  REGISTER_KERNEL(log_softmax_backward_long_row, T, IDX, ID); \
   REGISTER_KERNEL(log_softmax_backward_partial, T, IDX, ID);  \
   REGISTER_KERNEL(log_softmax_backward_finalize, T, IDX, ID); \
   REGISTER_KERNEL(log_softmax_backward, T, IDX, ID)

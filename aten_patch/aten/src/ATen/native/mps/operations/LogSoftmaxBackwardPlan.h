@@ -20,6 +20,7 @@ enum class Kernel : uint32_t {
   Row, // log_softmax_backward_row: rows that lie along the reduced dimension
   Split, // log_softmax_backward_partial and _finalize: few long rows
   Strided, // log_softmax_backward: rows side by side
+  LongRow, // log_softmax_backward_long_row: as Row, of any length
 };
 
 struct Plan {
@@ -68,10 +69,25 @@ constexpr uint64_t held_vectors(Kernel kernel) {
   switch (kernel) {
     case Kernel::Row:
       return LOG_SOFTMAX_BACKWARD_ROW_VECTORS;
+    case Kernel::LongRow:
+      return LOG_SOFTMAX_BACKWARD_LONG_ROW_VECTORS;
     case Kernel::Split:
       return LOG_SOFTMAX_BACKWARD_CHUNK_VECTORS;
     case Kernel::Strided:
       return LOG_SOFTMAX_BACKWARD_COLUMN_VECTORS;
+  }
+  return 1;
+}
+
+constexpr uint64_t max_threads(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::Row:
+    case Kernel::Split:
+      return LOG_SOFTMAX_MAX_THREADS;
+    case Kernel::Strided:
+      return LOG_SOFTMAX_BACKWARD_COLUMN_THREADS;
+    case Kernel::LongRow:
+      return LOG_SOFTMAX_BACKWARD_LONG_ROW_THREADS;
   }
   return 1;
 }
@@ -85,24 +101,37 @@ inline Units make_units(const Problem& problem, Kernel kernel) {
       size,
       strided ? problem.reduced.size : ceil_div(problem.reduced.size, size),
       vectors ? held : held * LOG_SOFTMAX_SCALARS_PER_VECTOR,
-      strided ? LOG_SOFTMAX_BACKWARD_COLUMN_THREADS / line_units(problem, size)
-              : LOG_SOFTMAX_MAX_THREADS};
+      max_threads(kernel) / (strided ? line_units(problem, size) : 1)};
 }
 
 // Whether `kernel` gives right results at all.
 inline bool can_use(Kernel kernel, const Problem& problem) {
-  return kernel != Kernel::Split || problem.row_count() <= kMaxGridRows;
+  switch (kernel) {
+    case Kernel::Row:
+      return make_units(problem, kernel).fit();
+    case Kernel::Split:
+      return problem.row_count() <= kMaxGridRows;
+    case Kernel::Strided:
+    case Kernel::LongRow:
+      return true;
+  }
+  return false;
 }
 
 inline Kernel choose_kernel(const Problem& problem, uint64_t cores) {
+  const uint64_t size = problem.reduced.size;
   // A row that fits is read once if it is not split, so only idle cores justify
   // splitting it. Others are read twice either way.
-  const uint64_t busy =
-      make_units(problem, Kernel::Row).fit() ? cores : kGroupsPerCore * cores;
-  if (problem.reduced.size > kMinSplitRow && problem.row_count() < busy) {
+  const uint64_t busy = make_units(problem, Kernel::LongRow).fit()
+      ? cores
+      : kGroupsPerCore * cores;
+  if (size > kMinSplitRow && problem.row_count() < busy) {
     return Kernel::Split;
   }
-  return reduces_innermost(problem) ? Kernel::Row : Kernel::Strided;
+  if (!reduces_innermost(problem)) {
+    return Kernel::Strided;
+  }
+  return can_use(Kernel::Row, problem) ? Kernel::Row : Kernel::LongRow;
 }
 
 // `kernel` must be one that can_use allows, and can_use_u32 hold if `use_u32`.
@@ -117,14 +146,17 @@ inline Plan make_plan(
   Plan plan{kernel, use_u32, make_params(problem, units.size != 1), {}, 0};
   const std::string name = "log_softmax_backward";
   const std::string suffix = "_" + dtype + (use_u32 ? "_u32" : "_u64");
+  const bool whole = units.size == 1 ||
+      steps_in_vectors(problem, LOG_SOFTMAX_BACKWARD_OUTPUT, true);
   switch (kernel) {
-    case Kernel::Row: {
-      const bool whole = units.size == 1 ||
-          steps_in_vectors(problem, LOG_SOFTMAX_BACKWARD_OUTPUT, true);
+    case Kernel::Row:
       plan.launches = {
           row_launch(name + "_row" + suffix, problem, units, whole)};
       break;
-    }
+    case Kernel::LongRow:
+      plan.launches = {
+          row_launch(name + "_long_row" + suffix, problem, units, whole)};
+      break;
     case Kernel::Split: {
       split(plan.params, units.size, cores);
       const std::array<uint64_t, 3> grid = {
