@@ -220,11 +220,13 @@ inline bool is_first() {
   }                                                                                            \
   template <mpskit::simdgroup::movable T>                                                      \
   inline T prefix##_shuffle_up(T data, ushort delta) {                                         \
-    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own - delta; });     \
+    return mpskit::simdgroup::shuffle<Group>(                                                  \
+        data, [=](uint own) { return own < delta ? own : own - delta; });                      \
   }                                                                                            \
   template <mpskit::simdgroup::movable T>                                                      \
   inline T prefix##_shuffle_down(T data, ushort delta) {                                       \
-    return mpskit::simdgroup::shuffle<Group>(data, [=](uint own) { return own + delta; });     \
+    return mpskit::simdgroup::shuffle<Group>(                                                  \
+        data, [=](uint own) { return own + delta < Group::width ? own + delta : own; });       \
   }                                                                                            \
   template <mpskit::simdgroup::movable T>                                                      \
   inline T prefix##_shuffle_xor(T data, ushort mask) {                                         \
