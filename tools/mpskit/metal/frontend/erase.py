@@ -18,6 +18,7 @@ from mpskit.metal.frontend.function_constants import (
     initializer,
 )
 from mpskit.metal.frontend.initializers import braced_vectors, designated_arrays
+from mpskit.metal.frontend.promotions import promotions
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Function, Program, Run
 
 _SPECIFIERS = frozenset(
@@ -77,6 +78,7 @@ class Eraser:
             if function.body is not None and function.whole.begin not in gone:
                 gone |= self._threadgroup_variables(function.body)
         self._attributes(gone)
+        self._coherence(gone)
         self._function_constants(gone)
         self._mark_calls(gone)
         for index in range(len(self._program.tokens)):
@@ -84,7 +86,7 @@ class Eraser:
                 self._token(index)
         self._edits += class_edits(self._program)
         self._braced_vectors(gone)
-        for index, text in insertions:
+        for index, text in (*promotions(self._program), *insertions):
             end = self._program.tokens[index].end
             self._edits.append((end, end, text))
         self._edits.sort()
@@ -178,6 +180,19 @@ class Eraser:
             if span.begin not in gone:
                 self._blank(span)
                 gone.update(span)
+
+    def _coherence(self, gone: set[int]) -> None:
+        """Removes `coherent(device)` and the like: here all memory is coherent."""
+        program = self._program
+        for index, token in enumerate(program.tokens):
+            if token.text != "coherent" or index in gone:
+                continue
+            end = index + 1
+            if program.text(end) == "(":
+                end = program.close(end) + 1
+            if program.text(end) in ADDRESS_SPACES:
+                self._blank(Run(index, end))
+                gone.update(Run(index, end))
 
     def _mark_calls(self, gone: set[int]) -> None:
         """Makes each collective call `(mark, call)`."""
@@ -307,7 +322,7 @@ class Eraser:
             return []
         variables = []
         for item in (Run(first, items[0].end), *items[1:]):
-            extents = self._plain(Run(item.begin + 1, item.end))
+            extents = self._plain(self._extents(item))
             variables.append(ThreadgroupVariable(program.text(item.begin), extents, self._sites))
             self._sites += 1
         tokens = program.tokens
@@ -315,6 +330,13 @@ class Eraser:
         lines = "\n" * program.source.text.count("\n", start, end)
         self._edits.append((start, end, self._declare(self._plain(kind), variables) + lines))
         return [variable.name for variable in variables]
+
+    def _extents(self, item: Run) -> Run:
+        """What stands behind a name, without an initializer: the memory begins undefined."""
+        index = item.begin + 1
+        while index < item.end and self._program.text(index) == "[":
+            index = self._program.close(index) + 1
+        return Run(item.begin + 1, index)
 
     def _plain(self, run: Run) -> str:
         """The text of a run without address spaces, for a declaration that is written anew."""

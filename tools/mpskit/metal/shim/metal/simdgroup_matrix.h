@@ -133,4 +133,13 @@ inline void simdgroup_multiply(
   simdgroup_multiply_accumulate(d, a, b, make_filled_simdgroup_matrix<D, 8, 8>(D(0)));
 }
 
+template <class T>
+inline simdgroup_matrix<T, 8, 8> operator*(
+    const simdgroup_matrix<T, 8, 8>& a,
+    const simdgroup_matrix<T, 8, 8>& b) {
+  simdgroup_matrix<T, 8, 8> d;
+  simdgroup_multiply(d, a, b);
+  return d;
+}
+
 } // namespace metal

@@ -296,9 +296,5 @@ template <class T>
 constexpr remove_reference_t<T>&& move(T&& value) {
   return static_cast<remove_reference_t<T>&&>(value);
 }
-template <class T>
-constexpr T&& forward(remove_reference_t<T>& value) {
-  return static_cast<T&&>(value);
-}
 
 } // namespace metal

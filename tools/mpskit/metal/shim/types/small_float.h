@@ -86,6 +86,14 @@ struct small_float {
 
   constexpr operator float() const { return Format::to_float(bits); }
 
+  // From what converts to bool: with a built-in type on the left that takes no second conversion of
+  // the user's.
+  template <class Flag>
+    requires requires(const Flag& flag) { flag.operator bool(); }
+  constexpr small_float& operator=(const Flag& flag) {
+    return *this = small_float(static_cast<bool>(flag));
+  }
+
   constexpr small_float& operator++() { return *this = *this + 1; }
   constexpr small_float& operator--() { return *this = *this - 1; }
   constexpr small_float operator++(int) {
