@@ -15,6 +15,7 @@ from mpskit.errors import MpskitError
 COMMANDS = {
     "demo": "Run the whole job on a small checkout: apply, compile, test, draft the PR.",
     "list": "List the patches of the patch set and what each one changes.",
+    "new": "Make a patch set of your own: the first Metal kernels of an op.",
     "skeleton": "Make a small PyTorch checkout from the installed torch wheel.",
     "status": "Say which edits a PyTorch checkout still needs.",
     "apply": "Apply the patch set to a PyTorch checkout, on a branch of its own.",

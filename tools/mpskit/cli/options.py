@@ -16,6 +16,8 @@ patch_set_option = click.option(
     "--patch-set",
     type=click.Path(path_type=Path),
     metavar="DIR",
+    envvar="MPSKIT_PATCH_SET",
+    show_envvar=True,
     help="Directory with a series.toml; mpskit's own patch set by default.",
 )
 

@@ -78,7 +78,7 @@ def _elementwise_misfit(op: Op) -> str | None:
         return "it has no `out` overload"
     tensors, rest = function.arguments[:1], function.arguments[1:]
     if not tensors[0].startswith("Tensor ") or list(rest) != ["*", "Tensor(a!) out"]:
-        return f"{function.name} takes more than one tensor and `out`"
+        return f"{function.name} does not take one tensor and `out` alone"
     if function.says("structured_inherits") != "TensorIteratorBase":
         return f"{function.name} is not structured over a TensorIterator"
     return None
@@ -131,7 +131,12 @@ def _reduction_with_backward(
     )
     known = known_op(REDUCTION_WITH_BACKWARD, op.root)
     assert known is not None
-    places = {"about": known.about, "backward_function": kernels[1].name, **known.places}
+    places = {
+        "about": known.about,
+        "backward_root": backward.root,
+        "backward_function": kernels[1].name,
+        **known.places,
+    }
     return Target(REDUCTION_WITH_BACKWARD, op, kernels, places)
 
 

@@ -17,6 +17,7 @@ from mpskit.pullrequest.checks.style import in_pytorch_style
 from mpskit.scaffolding.formulas import Formula
 from mpskit.scaffolding.kinds import Kernel, Target, find_target
 from mpskit.scaffolding.native_functions import (
+    Op,
     dispatch_anchor,
     find_op,
     installed_native_functions,
@@ -24,7 +25,7 @@ from mpskit.scaffolding.native_functions import (
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MPS = "aten/src/ATen/native/mps"
-# By path in the patch set: the template, in the folder of the kind or in the one that all share.
+# By path in the patch set: the template below the folder of the kind, which may leave some out.
 _FILES = {
     "series.toml": "series.toml",
     "pullrequest.toml": "../pullrequest.toml",
@@ -33,6 +34,7 @@ _FILES = {
     f"{_MPS}/operations/${{Name}}.mm": "host.mm",
     f"{_MPS}/operations/${{Name}}Plan.h": "plan.h",
     "opinfo/${name}.py": "definition.py.template",
+    "opinfo/test_${name}.py": "test_gradients.py.template",
     "test/test_mps_${name}.py": "upstream_test.py.template",
 }
 _WIDTH = 80
@@ -71,14 +73,9 @@ def make_scaffold(
     _refuse_name(name)
     yaml_text = installed_native_functions()
     op = find_op(op_name, yaml_text)
+    _refuse_without_place(op)
     target = find_target(op, kind, formula, lambda other: find_op(other, yaml_text))
-    for kernel in target.kernels:
-        _refuse_dispatched(kernel)
-    places = _places(name, target, yaml_text)
-    texts = {
-        Template(path).substitute(places): _filled(_TEMPLATES / _folder(target) / template, places)
-        for path, template in _FILES.items()
-    }
+    texts = _texts(target, _places(name, target, yaml_text))
     place = directory.expanduser().resolve()
     with disk_errors_explained(place.parent), new_directory(place) as draft:
         for path, text in texts.items():
@@ -88,8 +85,13 @@ def make_scaffold(
     return Scaffold(place, target, tuple(texts))
 
 
-def _folder(target: Target) -> str:
-    return target.kind.replace("-", "_")
+def _texts(target: Target, places: dict[str, str]) -> dict[str, str]:
+    folder = _TEMPLATES / target.kind.replace("-", "_")
+    return {
+        Template(path).substitute(places): _filled(folder / template, places)
+        for path, template in _FILES.items()
+        if (folder / template).is_file()
+    }
 
 
 def _refuse_name(name: str) -> None:
@@ -100,25 +102,25 @@ def _refuse_name(name: str) -> None:
         )
 
 
-def _refuse_dispatched(kernel: Kernel) -> None:
-    """A function that upstream runs on MPS already needs more than a scaffold can know."""
-    theirs = kernel.function.dispatch.get("MPS")
-    if theirs is None:
-        if kernel.function.dispatch:
-            return
+def _refuse_without_place(op: Op) -> None:
+    """An op that upstream runs on MPS already, or that no backend has a kernel for."""
+    for function in op.functions.values():
+        theirs = function.dispatch.get("MPS")
+        if theirs is not None:
+            raise MpskitError(
+                f"{function.name} runs on MPS already, by {theirs}: where that is defined, and "
+                "what else its file is for, a scaffold cannot know.",
+                hint="Begin with an op that does not. Then, in series.toml, have `expects` name "
+                f"{theirs}, drop the edit of native_functions.yaml, and add a [[patch.layout]] "
+                "with upstream's file as `path`, the head of the definition as `defines`, and a "
+                "remove_definition edit, as mpskit's own patch set has: mpskit list.",
+            )
+    if not any(function.dispatch for function in op.functions.values()):
         raise MpskitError(
-            f"{kernel.function.name} dispatches to no backend: it is made of other ops everywhere.",
-            hint="A kernel of its own needs a `dispatch` in native_functions.yaml and a formula in "
+            f"{op.name} has no dispatch: it is made of other ops on every backend.",
+            hint="A kernel of its own needs a dispatch in native_functions.yaml and a formula in "
             "derivatives.yaml first: discuss that with PyTorch's maintainers.",
         )
-    raise MpskitError(
-        f"{kernel.function.name} runs on MPS already, by {theirs}: where its code is, and what "
-        "else needs that file, a scaffold cannot know.",
-        hint="Begin with an op that has no MPS dispatch; then, in series.toml, put `expects` to "
-        f"{theirs}, drop the edit of native_functions.yaml, and add a [[patch.layout]] with the "
-        f"upstream file as `path`, TORCH_IMPL_FUNC({theirs}) as `defines` and a "
-        "remove_definition edit of it, as mpskit's own aten_patch/series.toml has.",
-    )
 
 
 def _places(name: str, target: Target, yaml_text: str) -> dict[str, str]:
