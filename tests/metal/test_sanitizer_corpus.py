@@ -1,12 +1,17 @@
 """Kernels of tests/kernels: what must be reported is, with the text beside it, and nothing else.
 
 A kernel's first lines say how it is launched. With EXPECTTEST_ACCEPT=1 the texts are written anew.
+Each compiler of this machine's makes the same reports.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import shlex
+import shutil
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,11 +19,14 @@ from typing import Any
 
 import pytest
 
-from mpskit.metal import compile_shader
+from mpskit.metal import compile_shader, host_compiler
 from mpskit.metal.argument_text import parse_argument, parse_size
 from mpskit.metal.sanitizer import Check, SanitizerError
 
 KERNELS = Path(__file__).parent.parent / "kernels"
+COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
+if importlib.util.find_spec("ziglang"):
+    COMPILERS.append(shlex.join([sys.executable, "-m", "ziglang", "c++"]))
 FOLDERS = {check.name.lower(): check for check in Check}
 
 
@@ -51,24 +59,39 @@ class Launch:
             *self.arguments,
             threads=self.threads,
             group_size=self.group_size,
-            arg_casts={i: "int32" for i, a in enumerate(self.arguments) if isinstance(a, (int, tuple))},
+            arg_casts={
+                i: "int32" for i, a in enumerate(self.arguments) if isinstance(a, (int, tuple))
+            },
             threadgroup_lengths=lengths,
             timeout=60,
         )
 
 
+@pytest.fixture(
+    params=COMPILERS, ids=lambda command: "zig" if "ziglang" in command else command, scope="module"
+)
+def compiler(request):
+    """The command of a compiler that kernels are compiled with."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CXX", request.param)
+        host_compiler.find_compiler.cache_clear()
+        yield request.param
+    host_compiler.find_compiler.cache_clear()
+
+
 @lru_cache
-def library(check: str) -> Any:
+def library(check: str, compiler: str) -> Any:
     """All kernels of one check: compiled at once, which is several times as fast."""
+    assert os.environ["CXX"] == compiler
     folder = KERNELS / check
     includes = [f'#include "{f.relative_to(folder)}"' for f in sorted(folder.glob("*/*.metal"))]
     return compile_shader("\n".join(includes), include_dirs=[folder], sanitize=True)
 
 
-def reports_of(file: Path) -> tuple[Any, ...]:
+def reports_of(file: Path, compiler: str) -> tuple[Any, ...]:
     text = file.read_text()
     name = re.search(r"kernel void (\w+)", text)[1]
-    kernel = getattr(library(file.parent.parent.name), name)
+    kernel = getattr(library(file.parent.parent.name, compiler), name)
     try:
         Launch.read(text).run(kernel)
     except SanitizerError as error:
@@ -82,8 +105,8 @@ def as_text(reports: tuple[Any, ...]) -> str:
 
 
 @pytest.mark.parametrize("file", files("reported"))
-def test_reported(file):
-    reports = reports_of(file)
+def test_reported(file, compiler):
+    reports = reports_of(file, compiler)
     expected = file.with_suffix(".expected")
     if os.environ.get("EXPECTTEST_ACCEPT"):
         expected.write_text(as_text(reports))
@@ -92,11 +115,11 @@ def test_reported(file):
 
 
 @pytest.mark.parametrize("file", files("clean"))
-def test_not_reported(file):
-    assert as_text(reports_of(file)) == ""
+def test_not_reported(file, compiler):
+    assert as_text(reports_of(file, compiler)) == ""
 
 
 @pytest.mark.parametrize("check", FOLDERS)
 def test_each_check_has_kernels_on_both_sides(check):
     for kind in ("reported", "clean"):
-        assert len(list((KERNELS / check / kind).glob("*.metal"))) >= 6
+        assert len(list((KERNELS / check / kind).glob("*.metal"))) >= 10
