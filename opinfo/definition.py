@@ -62,9 +62,9 @@ class Definition:
         implementations: the kernels that stand in for the op, and for what its gradient calls.
         reference: a sample's result in float64 on the CPU, computed without the op.
         upstream: PyTorch's OpInfo entries.
-        ours: our entries, each a group of samples named by its ``variant_test_name``. Two have
-            tests of their own: ``one_shape``, every layout of one shape, and ``forced``, what to
-            force branches on.
+        ours: our entries, each a group of samples named by its ``variant_test_name``. Three have
+            tests of their own: ``plain``, for an op without an entry of PyTorch's; ``one_shape``,
+            every layout of one shape; and ``forced``, what to force branches on.
         parameters: names of the sample's positional arguments, for messages.
         tolerance: from sample, reference and dtype of the result, what each element may be off;
             by default a few roundings of float32, and one to the dtype.
@@ -112,6 +112,12 @@ class Definition:
         """Our entry with that ``variant_test_name``, which there must be."""
         (entry,) = self.entries(variant)
         return entry
+
+    @property
+    def plain(self) -> tuple[OpInfo, ...]:
+        """PyTorch's entry without a variant, or ours named ``plain``."""
+        upstream = tuple(op for op in self.upstream if not op.variant_test_name)
+        return upstream or self.entries("plain")
 
     def write(self, out: Tensor, sample: SampleInput) -> Tensor:
         """Runs the function that the patch implements on ``out``, whatever its strides."""

@@ -28,7 +28,8 @@ DEFINITIONS = definitions_under_test()
 UPSTREAM = [op for definition in DEFINITIONS for op in definition.upstream]
 OURS = [op for definition in DEFINITIONS for op in definition.ours]
 WITH_DTYPE = [op for op in UPSTREAM if op.variant_test_name == "with_dtype"]
-PLAIN = [op for op in UPSTREAM if not op.variant_test_name]
+UPSTREAM_PLAIN = [op for op in UPSTREAM if not op.variant_test_name]
+PLAIN = [op for definition in DEFINITIONS for op in definition.plain]
 FORCED = [op for definition in DEFINITIONS for op in definition.entries("forced")]
 LAYOUTS_OF_ONE_SHAPE = [op for definition in DEFINITIONS for op in definition.entries("one_shape")]
 MPS_DTYPES = integral_types_and(torch.bool, *MPS_FLOATING_DTYPES)
@@ -77,7 +78,7 @@ class TestKernels(OpTestCase):
                 if forcing.applies(sample):
                     self.check_sample(op, sample, forcing=forcing)
 
-    @ops_if_any(PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(UPSTREAM_PLAIN, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_aliases(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for function in filter(None, (op.method_variant, *(alias.op for alias in op.aliases))):
             for sample in op.sample_inputs(device, dtype):

@@ -20,7 +20,7 @@ from opinfo.op_test_case import OpTestCase, ops_if_any
 from opinfo.settings import settings
 
 DEFINITIONS = definitions_under_test()
-PLAIN = [op for each in DEFINITIONS for op in each.upstream if not op.variant_test_name]
+PLAIN = [op for each in DEFINITIONS for op in each.plain]
 LAYOUTS_OF_ONE_SHAPE = [op for each in DEFINITIONS for op in each.entries("one_shape")]
 FORWARD_AD = [op for op in PLAIN if op.supports_forward_ad]
 Function = Callable[[Tensor], Tensor]
@@ -33,31 +33,53 @@ def _calling(op: OpInfo, sample: SampleInput) -> Function:
     return lambda input: op(input, *sample.args, **sample.kwargs)
 
 
+def _call(op: OpInfo, sample: SampleInput) -> Tensor:
+    result: Tensor = op(sample.input, *sample.args, **sample.kwargs)
+    return result
+
+
 def _not_empty(samples: Iterable[SampleInput]) -> Iterator[SampleInput]:
     return (sample for sample in samples if sample.input.dim() and sample.input.numel())
 
 
+def _with_tensors(sample: SampleInput, change: Function) -> Any:
+    return sample.transform(lambda leaf: change(leaf) if isinstance(leaf, Tensor) else leaf)
+
+
+def _in_float64(sample: SampleInput) -> Any:
+    """The sample on the CPU in float64, dtypes among its arguments too."""
+    return sample.transform(
+        lambda leaf: leaf.cpu().double() if isinstance(leaf, Tensor) else torch.float64
+    )
+
+
 class TestShapes(OpTestCase):
-    """Meta and fake tensors have the size, strides and dtype of a real result."""
+    """A result's size, dtype and strides are those of torch's own kernels, real or not."""
+
+    @ops_if_any(PLAIN + LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
+    def test_strides(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in op.sample_inputs(device, dtype):
+            ours = self.check_sample(op, sample)
+            torchs = _call(op, sample)
+            self.assertEqual(ours.stride(), torchs.stride(), definition_of(op).describe(sample))
 
     @ops_if_any(PLAIN + LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_meta(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        self._check_shapes(op, device, dtype, lambda input: input.to("meta"))
+        self._check_without_data(op, device, dtype, lambda tensor: tensor.to("meta"))
 
     @ops_if_any(PLAIN + LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_fake(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        mode = FakeTensorMode()
-        self._check_shapes(op, device, dtype, mode.from_tensor)
+        self._check_without_data(op, device, dtype, FakeTensorMode().from_tensor)
 
-    def _check_shapes(
-        self, op: OpInfo, device: str, dtype: torch.dtype, without_data: Callable[[Tensor], Tensor]
+    def _check_without_data(
+        self, op: OpInfo, device: str, dtype: torch.dtype, without_data: Function
     ) -> None:
         for sample in op.sample_inputs(device, dtype):
             real = self.check_sample(op, sample)
             with definition_of(op).kernels_in_place() as kernels:
-                shadow = _calling(op, sample)(without_data(sample.input))
+                shadow = _call(op, _with_tensors(sample, without_data))
             self.assertFalse(kernels.launches)
-            seen, expected = ((t.shape, t.stride(), t.dtype) for t in (shadow, real))
+            seen, expected = ((tensor.shape, tensor.dtype) for tensor in (shadow, real))
             self.assertEqual(seen, expected, definition_of(op).describe(sample))
 
 
@@ -103,19 +125,26 @@ def _flattened(call: Callable[[Tensor], Tensor], batches: Tensor) -> Tensor:
     return call(batches).flatten(0, 1)
 
 
-def _vjp(function: Function, input: Tensor, cotangent: Tensor) -> Any:
-    return torch.func.vjp(function, input)[1](cotangent)[0]
+def _seed(like: Tensor) -> Tensor:
+    """A tangent or cotangent of a tensor, the same for every dtype."""
+    line = torch.linspace(-1, 1, like.numel(), dtype=torch.float64, device="cpu")
+    return line.view(like.shape).to(like.device, like.dtype)
 
 
-def _jvp(function: Function, input: Tensor, tangent: Tensor) -> Any:
-    return torch.func.jvp(function, (input,), (tangent,))[1]
+def _vjp(function: Function, input: Tensor) -> Any:
+    result, pull_back, *_ = torch.func.vjp(function, input)
+    return pull_back(_seed(result))[0]
 
 
-def _jacrev(function: Function, input: Tensor, unused: Tensor) -> Any:
+def _jvp(function: Function, input: Tensor) -> Any:
+    return torch.func.jvp(function, (input,), (_seed(input),))[1]
+
+
+def _jacrev(function: Function, input: Tensor) -> Any:
     return torch.func.jacrev(function)(input)
 
 
-def _jacfwd(function: Function, input: Tensor, unused: Tensor) -> Any:
+def _jacfwd(function: Function, input: Tensor) -> Any:
     return torch.func.jacfwd(function)(input)
 
 
@@ -142,16 +171,14 @@ class TestDerivatives(OpTestCase):
         self,
         op: OpInfo,
         samples: Iterable[SampleInput],
-        derivative: Callable[[Function, Tensor, Tensor], Any],
+        derivative: Callable[[Function, Tensor], Any],
     ) -> None:
         """Compares a derivative with float64's."""
         for sample in samples:
-            seed = torch.randn_like(sample.input)
-            exact = derivative(
-                _calling(op, sample), sample.input.cpu().double(), seed.cpu().double()
-            )
+            wide = _in_float64(sample)
+            exact = derivative(_calling(op, wide), wide.input)
             with definition_of(op).kernels_in_place() as kernels:
-                actual = derivative(_calling(op, sample), sample.input, seed)
+                actual = derivative(_calling(op, sample), sample.input)
             kernels.require_launches()
             self.evidence.launches.update(kernels.launches)
             self.assertEqual(actual.cpu(), exact.float(), definition_of(op).describe(sample))

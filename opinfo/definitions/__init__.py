@@ -11,9 +11,10 @@ from torch.testing._internal.opinfo.core import OpInfo
 from mpskit.errors import MpskitError
 from opinfo.definition import Definition
 from opinfo.definitions.log_softmax import LOG_SOFTMAX
+from opinfo.definitions.log_softmax_backward import LOG_SOFTMAX_BACKWARD
 from opinfo.settings import settings
 
-DEFINITIONS: tuple[Definition, ...] = (LOG_SOFTMAX,)
+DEFINITIONS: tuple[Definition, ...] = (LOG_SOFTMAX, LOG_SOFTMAX_BACKWARD)
 
 
 def definitions_under_test() -> tuple[Definition, ...]:

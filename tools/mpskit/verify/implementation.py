@@ -39,8 +39,7 @@ class Implementation:
             kernel = getattr(kernels.library, f"square_{METAL_DTYPES[input.dtype]}")
             kernel(out, input, threads=out.numel(), group_size=256)
 
-    Size, strides and dtype of the result, the resizing of ``out`` and torch's own errors come
-    from the op's meta kernel.
+    Size, strides and dtype of the result, and torch's own errors, come from the op's meta kernel.
 
     Attributes:
         functional: returns a new tensor.
@@ -52,6 +51,8 @@ class Implementation:
         launch: from compiled kernels, the tensor to write and the arguments of ``functional``,
             writes the result. Not called where that has no elements.
         refuse: from the arguments of ``functional``, raises the errors of the host code.
+        meta: from the arguments of ``functional`` on the meta device, a result there; for an op
+            whose meta kernel in Python has other strides than the structured kernel's.
         unwritten: fills a new result before the kernels run; a value that right results never
             have, so that an element which no kernel wrote stands out.
     """
@@ -63,6 +64,7 @@ class Implementation:
     in_place: Overload | None = None
     composites: tuple[Overload, ...] = ()
     refuse: Callable[..., None] = _refuse_nothing
+    meta: Callable[..., torch.Tensor] | None = None
     unwritten: float = 113.0
 
 

@@ -76,6 +76,12 @@ def _launch_backward(
     run_backward_plan(kernels.library, plan, grad, output, grad_input)
 
 
+def _meta_backward(grad: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
+    """A contiguous gradient, whatever grad's strides are."""
+    aten._log_softmax_backward_data.default(grad, output, dim, input_dtype)  # for its errors
+    return torch.empty_like(grad, memory_format=torch.contiguous_format)
+
+
 def _how(kernels: Kernels, forced: str) -> dict[str, Any]:
     """What the op under test was told of the plan; ``forced`` is its name for the branch."""
     how = dict(kernels.options)
@@ -108,5 +114,6 @@ LOG_SOFTMAX_BACKWARD = Implementation(
     kernels="aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.metal",
     launch=_launch_backward,
     refuse=_refuse_backward,
+    meta=_meta_backward,
 )
 IMPLEMENTATIONS = (LOG_SOFTMAX, LOG_SOFTMAX_BACKWARD)

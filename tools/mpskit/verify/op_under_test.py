@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch._C import DispatchKey
+from torch._prims_common.wrappers import _maybe_resize_out
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -136,7 +137,8 @@ def _run_functional(
     implementation: Implementation, kernels: Kernels, *args: Any, **kwargs: Any
 ) -> torch.Tensor:
     implementation.refuse(*args, **kwargs)
-    meta = implementation.functional(*_on_meta(args), **_on_meta(kwargs))
+    compute_meta = implementation.meta or implementation.functional
+    meta = compute_meta(*_on_meta(args), **_on_meta(kwargs))
     (device, *_) = [a.device for a in tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
     out = torch.empty_strided(meta.shape, meta.stride(), dtype=meta.dtype, device=device)
     out.fill_(implementation.unwritten)
@@ -149,11 +151,22 @@ def _run_out(
     (name,) = (argument.name for argument in overload._schema.arguments if argument.is_out)
     out = kwargs.pop(name)
     implementation.refuse(*args, **kwargs)
-    meta = _meta_like(out)
-    overload(*_on_meta(args), **_on_meta(kwargs), **{name: meta})
+    if implementation.meta:
+        meta = implementation.meta(*_on_meta(args), **_on_meta(kwargs))
+        _check_out(out, meta)
+    else:
+        meta = _meta_like(out)
+        overload(*_on_meta(args), **_on_meta(kwargs), **{name: meta})
     if meta.shape != out.shape:
         out.resize_(meta.shape)
     return _launch(implementation, kernels, out, *args, **kwargs)
+
+
+def _check_out(out: torch.Tensor, meta: torch.Tensor) -> None:
+    """What structured kernels do with an ``out`` that is not like the result."""
+    if out.dtype != meta.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {meta.dtype}, but got {out.dtype}")
+    _maybe_resize_out(out, meta.shape)  # warns where out has elements
 
 
 def _run_in_place(
