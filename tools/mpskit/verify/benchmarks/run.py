@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from mpskit.verify.benchmarks.timing import (
 )
 from mpskit.verify.benchmarks.workloads import Workload
 from mpskit.verify.plan import DEFAULT_CORES
+from mpskit.verify.tested import sources_under_test
 
 OURS, REFERENCE, TORCH, COMPILED, COPY = "kernels", "reference", "torch", "torch.compile", "copy"
 TORCH_CPU = "torch cpu"
@@ -55,7 +56,10 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Report:
-    """All measurements of one run, with what it takes to repeat it."""
+    """All measurements of one run, with what it takes to repeat it.
+
+    ``patch_files`` has the SHA-256 of the patch set's sources that were measured, by path.
+    """
 
     device: str
     backend: str
@@ -63,6 +67,7 @@ class Report:
     date: str
     command: str
     measurements: tuple[Measurement, ...]
+    patch_files: dict[str, str] = field(default_factory=dict)
 
     def mean_speed_up(self, baseline: str, *, memory_bound_only: bool = False) -> float:
         """Geometric mean over the workloads for which the baseline ran."""
@@ -117,6 +122,7 @@ def run_benchmark(
         date=datetime.date.today().isoformat(),
         command=" ".join(["mpskit", *sys.argv[1:]]),
         measurements=tuple(measurements),
+        patch_files=sources_under_test(patch_dir),
     )
 
 
