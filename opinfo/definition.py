@@ -53,6 +53,25 @@ class Forcing:
 
 
 @dataclass(frozen=True)
+class Differences:
+    """How the derivatives of float32 kernels are checked against central differences.
+
+    Attributes:
+        step: of a difference.
+        tolerance: what a difference quotient may be off by; derive it from the step, the kernels'
+            error and the op's third derivative.
+        cotangent: from a result, one to differentiate the gradient with.
+        small, large: from a device, samples to check whole Jacobians of, and random projections.
+    """
+
+    step: float
+    tolerance: float
+    cotangent: Callable[[Tensor], Tensor]
+    small: Callable[[str], Iterable[SampleInput]]
+    large: Callable[[str], Iterable[SampleInput]]
+
+
+@dataclass(frozen=True)
 class Definition:
     """An op with one floating result, its inputs and the right results.
 
@@ -73,6 +92,9 @@ class Definition:
             PyTorch's public function may go by way of a temporary where ``out`` is strided.
         error_inputs: samples that the kernels' host code must refuse, for a device.
         forcings: the branches to force on the entry named ``forced``.
+        gradient: from a sample and the gradient of its result, the gradient of its input in
+            float64 on the CPU, and what each element of the kernels' may be off by.
+        differences: how gradcheck and gradgradcheck are run.
     """
 
     name: str
@@ -86,6 +108,8 @@ class Definition:
     write_to: Callable[[Tensor, SampleInput], Tensor] | None = None
     error_inputs: Callable[[str], Iterable[ErrorInput]] = _no_error_inputs
     forcings: tuple[Forcing, ...] = ()
+    gradient: Callable[[SampleInput, Tensor], tuple[Tensor, Tensor]] | None = None
+    differences: Differences | None = None
 
     def describe(self, sample: SampleInput, notes: str = "") -> str:
         """A sample in one line: what it is called, layout of its input, arguments."""

@@ -20,6 +20,12 @@ from opinfo.definitions import definition_of
 from opinfo.evidence import Evidence
 
 Call = Callable[[SampleInput], Tensor]
+Function = Callable[[Tensor], Tensor]
+
+
+def function_of(op: OpInfo, sample: SampleInput) -> Function:
+    """The op, of the sample's input alone."""
+    return lambda input: op(input, *sample.args, **sample.kwargs)
 
 
 class ops_if_any(ops):

@@ -16,21 +16,15 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from opinfo.definition import MPS_FLOATING_DTYPES
 from opinfo.definitions import definition_of, definitions_under_test
-from opinfo.op_test_case import OpTestCase, ops_if_any
+from opinfo.op_test_case import Function, OpTestCase, function_of, ops_if_any
 from opinfo.settings import settings
 
 DEFINITIONS = definitions_under_test()
 PLAIN = [op for each in DEFINITIONS for op in each.plain]
 LAYOUTS_OF_ONE_SHAPE = [op for each in DEFINITIONS for op in each.entries("one_shape")]
 FORWARD_AD = [op for op in PLAIN if op.supports_forward_ad]
-Function = Callable[[Tensor], Tensor]
 # More elements would make a Jacobian of more than a million.
 _MOST_ELEMENTS_OF_JACOBIAN = 200
-
-
-def _calling(op: OpInfo, sample: SampleInput) -> Function:
-    """The op, of the sample's input alone."""
-    return lambda input: op(input, *sample.args, **sample.kwargs)
 
 
 def _call(op: OpInfo, sample: SampleInput) -> Tensor:
@@ -91,7 +85,7 @@ class TestVmap(OpTestCase):
         for sample in _not_empty(op.sample_inputs(device, dtype)):
             members = [sample.input, sample.input.flip(0)]
             for batch_dim in (0, -1):
-                call = torch.func.vmap(_calling(op, sample), in_dims=batch_dim)
+                call = torch.func.vmap(function_of(op, sample), in_dims=batch_dim)
                 results = partial(call, torch.stack(members, batch_dim))
                 self._check_members(op, sample, members, results)
 
@@ -100,7 +94,7 @@ class TestVmap(OpTestCase):
         for sample in _not_empty(op.sample_inputs(device, dtype)):
             members = [sample.input * factor for factor in (1, -1, 0.5, 2)]
             batches = torch.stack([torch.stack(members[:2], -1), torch.stack(members[2:], -1)])
-            call = torch.func.vmap(torch.func.vmap(_calling(op, sample), in_dims=-1))
+            call = torch.func.vmap(torch.func.vmap(function_of(op, sample), in_dims=-1))
             results = partial(_flattened, call, batches)
             self._check_members(op, sample, members, results)
 
@@ -176,9 +170,9 @@ class TestDerivatives(OpTestCase):
         """Compares a derivative with float64's."""
         for sample in samples:
             wide = _in_float64(sample)
-            exact = derivative(_calling(op, wide), wide.input)
+            exact = derivative(function_of(op, wide), wide.input)
             with definition_of(op).kernels_in_place() as kernels:
-                actual = derivative(_calling(op, sample), sample.input)
+                actual = derivative(function_of(op, sample), sample.input)
             kernels.require_launches()
             self.evidence.launches.update(kernels.launches)
             self.assertEqual(actual.cpu(), exact.float(), definition_of(op).describe(sample))

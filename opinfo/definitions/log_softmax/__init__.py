@@ -15,6 +15,7 @@ from opinfo.definition import MPS_FLOATING_DTYPES, Definition
 from opinfo.definitions.log_softmax import large_index, layouts, reported, rows
 from opinfo.definitions.log_softmax.errors import error_inputs
 from opinfo.definitions.log_softmax.forcings import FORCINGS
+from opinfo.definitions.log_softmax.gradients import DIFFERENCES, gradient
 from opinfo.definitions.log_softmax.reference import reference, row_dim, tolerance
 
 
@@ -58,4 +59,6 @@ LOG_SOFTMAX = Definition(
     write_to=_write_to,
     error_inputs=error_inputs,
     forcings=FORCINGS,
+    gradient=gradient,
+    differences=DIFFERENCES,
 )

@@ -17,6 +17,7 @@ _KERNELS = {
     BackwardKernel.ROW: ("log_softmax_backward_row",),
     BackwardKernel.SPLIT: ("log_softmax_backward_partial", "log_softmax_backward_finalize"),
     BackwardKernel.STRIDED: ("log_softmax_backward",),
+    BackwardKernel.LONG_ROW: ("log_softmax_backward_long_row",),
 }
 
 
