@@ -43,7 +43,7 @@ def _overloads(program: Program) -> dict[tuple[str, ...], list[Function]]:
         key = (*function.scope, function.name)
         if function.is_template or function.is_instantiation:
             templates.add(key)
-        elif function.body is not None and not function.is_kernel:
+        elif function.body and function.name.isidentifier() and not function.is_kernel:
             count = str(len(program.split(function.parameters)))
             found.setdefault((*key, count), []).append(function)
     return {
