@@ -3,6 +3,8 @@ before the op left MPSGraph, with kernels of its own, and with kernels that soft
 
 from __future__ import annotations
 
+import textwrap
+
 from checkouts import ACTIVATION, NATIVE_FUNCTIONS, OPERATIONS
 
 KERNELS = "aten/src/ATen/native/mps/kernels"
@@ -22,13 +24,27 @@ _EVERYWHERE = {
           dispatch:
             CPU: log_softmax_cpu_out
             MPS: log_softmax_mps_out
+
+        - func: _log_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype, *, Tensor(a!) out) -> Tensor(a!)
+          structured: True
+          dispatch:
+            CPU: log_softmax_backward_cpu_out
+            MPS: log_softmax_backward_mps_out
         """,  # noqa: E501
 }
 
-_BACKWARD = """
+_GRAPH_BACKWARD = """
 TORCH_IMPL_FUNC(log_softmax_backward_mps_out)
 (const Tensor& grad, const Tensor& output, int64_t dim, ScalarType dtype, const Tensor& out) {
-  build_graph(grad, output);
+  const std::string key = "log_softmax_backward_mps_out:" + std::to_string(dim);
+  build_graph(key, grad, output);
+}
+"""
+
+_KERNEL_BACKWARD = """
+TORCH_IMPL_FUNC(log_softmax_backward_mps_out)
+(const Tensor& grad, const Tensor& output, int64_t dim, ScalarType dtype, const Tensor& out) {
+  run_backward(grad, output, dim, out, true);
 }
 """
 
@@ -36,7 +52,8 @@ _GRAPH_FORWARD = """
 TORCH_IMPL_FUNC(log_softmax_mps_out)
 (const Tensor& self, const int64_t dim, const bool half_to_float, const Tensor& out) {
   @autoreleasepool {
-    build_graph(self, dim);
+    const std::string key = "log_softmax_mps_out:" + std::to_string(dim);
+    build_graph(key, self);
   }
 }
 """
@@ -55,22 +72,25 @@ TORCH_IMPL_FUNC(softmax_mps_out)
 """
 
 
-def _activation(*definitions: str) -> str:
+def _activation(headers: tuple[str, ...], *definitions: str) -> str:
+    includes = "".join(f"#include <ATen/ops/{header}_native.h>\n" for header in (*headers, "relu"))
     body = "\n".join(("\nTensor relu_mps(const Tensor& self) {\n  return self;\n}\n", *definitions))
-    return (
-        f"#include <ATen/ops/relu_native.h>\n\nnamespace at::native {{\n{body}\n}} // at::native\n"
-    )
+    return f"{includes}\nnamespace at::native {{\n{body}\n}} // at::native\n"
 
+
+_GRAPH_BACKWARD_ALONE = _activation(("_log_softmax_backward_data",), _GRAPH_BACKWARD)
 
 MPSGRAPH = {
     **_EVERYWHERE,
-    ACTIVATION: _activation(_GRAPH_FORWARD, _BACKWARD),
+    ACTIVATION: _activation(
+        ("_log_softmax_backward_data", "_log_softmax"), _GRAPH_FORWARD, _GRAPH_BACKWARD
+    ),
     SOFTMAX: _SOFTMAX_ON_GRAPH,
 }
 
 LOG_SOFTMAX_KERNELS = {
     **_EVERYWHERE,
-    ACTIVATION: _activation(_BACKWARD),
+    ACTIVATION: _GRAPH_BACKWARD_ALONE,
     SOFTMAX: _SOFTMAX_ON_GRAPH,
     f"{KERNELS}/LogSoftmax.h": "#pragma once\nstruct LogSoftmaxParams {};\n",
     f"{KERNELS}/LogSoftmax.metal": """\
@@ -88,7 +108,7 @@ LOG_SOFTMAX_KERNELS = {
 
 SHARED_KERNELS = {
     **_EVERYWHERE,
-    ACTIVATION: _activation(_BACKWARD),
+    ACTIVATION: _GRAPH_BACKWARD_ALONE,
     f"{KERNELS}/SoftMax.h": "#pragma once\nstruct SoftmaxParams {};\n",
     SOFTMAX_KERNELS: """\
         template <typename T, bool log_softmax>
@@ -125,8 +145,19 @@ SHARED_KERNELS = {
         """,
 }
 
+# The backward on kernels that softmax shares, too.
+SHARED_BACKWARD_KERNELS = {
+    **SHARED_KERNELS,
+    ACTIVATION: _activation(()),
+    SOFTMAX: textwrap.dedent(SHARED_KERNELS[SOFTMAX])
+    .replace("#include", "#include <ATen/ops/_log_softmax_backward_data_native.h>\n#include", 1)
+    .replace("\n} // namespace", _KERNEL_BACKWARD + "\n} // namespace"),
+}
+
+# By the layout that each patch of the series finds there.
 LAYOUTS = {
-    "mpsgraph": MPSGRAPH,
-    "log-softmax-kernels": LOG_SOFTMAX_KERNELS,
-    "softmax-kernels": SHARED_KERNELS,
+    ("mpsgraph", "mpsgraph"): MPSGRAPH,
+    ("log-softmax-kernels", "mpsgraph"): LOG_SOFTMAX_KERNELS,
+    ("softmax-kernels", "mpsgraph"): SHARED_KERNELS,
+    ("softmax-kernels", "softmax-kernels"): SHARED_BACKWARD_KERNELS,
 }

@@ -93,10 +93,10 @@ class BaseTestCase(CheckoutTestCase):
 
 class GeneratedTest(BaseTestCase):
     def test_each_declared_layout(self) -> None:
-        for name, files in LAYOUTS.items():
-            with self.subTest(name):
+        for names, files in LAYOUTS.items():
+            with self.subTest(names):
                 self.make(files)
-                self.fits(f"generated, layout {name}")
+                self.fits(f"generated, layouts {' and '.join(names)}")
 
     def test_others(self) -> None:
         ours = f"{OPERATIONS}/LogSoftmax.mm"
@@ -148,15 +148,23 @@ exit code 1
         self.fits("Debian's PyTorch 2.6.0, with --allow-old-base", "--allow-old-base")
         self.run_here("apply", "--allow-old-base")
         patched = (self.root / ACTIVATION).read_text()
-        self.assertEqual(patched, original.replace(definition_in(original), ""))
-        (patch,) = load_patch_set().patches
-        changed = self.git("diff", "--name-only", "HEAD~1", "HEAD").splitlines()
-        self.assertEqual(sorted(changed), sorted([ACTIVATION, *(f.path for f in patch.files)]))
+        expected = original
+        for kernel, header in (
+            ("log_softmax_mps_out", "_log_softmax_native.h"),
+            ("log_softmax_backward_mps_out", "_log_softmax_backward_data_native.h"),
+        ):
+            include = f"#include <ATen/ops/{header}>\n"
+            self.assertEqual(original.count(include), 1)
+            expected = expected.replace(definition_of(kernel, original), "").replace(include, "")
+        self.assertEqual(patched, expected)
+        files = [file.path for patch in load_patch_set().patches for file in patch.files]
+        changed = self.git("diff", "--name-only", "HEAD~2", "HEAD").splitlines()
+        self.assertEqual(sorted(changed), sorted([ACTIVATION, *files]))
 
 
-def definition_in(text: str) -> str:
+def definition_of(kernel: str, text: str) -> str:
     """The definition as clang-format lays it out: up to the first brace at a line's start."""
-    start = text.index("TORCH_IMPL_FUNC(log_softmax_mps_out)")
+    start = text.index(f"TORCH_IMPL_FUNC({kernel})")
     end = text.index("\n}\n", start) + len("\n}\n")
     definition = text[start:end]
     assert text.count(definition) == 1

@@ -11,6 +11,7 @@ from layouts import (
     LAYOUTS,
     LOG_SOFTMAX_KERNELS,
     MPSGRAPH,
+    SHARED_BACKWARD_KERNELS,
     SHARED_KERNELS,
     SOFTMAX,
     SOFTMAX_KERNELS,
@@ -36,11 +37,11 @@ class LayoutTestCase(CheckoutTestCase):
 
 class DeclaredLayoutTest(LayoutTestCase):
     def test_each_is_told_from_the_others(self) -> None:
-        for name, files in LAYOUTS.items():
-            with self.subTest(name):
+        for names, files in LAYOUTS.items():
+            with self.subTest(names):
                 self.make(files)
                 planned = plan(Checkout.open(self.root), load_patch_set())
-                self.assertEqual([item.layout for item in planned.patches], [name])
+                self.assertEqual(tuple(item.layout for item in planned.patches), names)
 
     def test_on_mpsgraph_the_definition_goes(self) -> None:
         self.make(MPSGRAPH)
@@ -50,10 +51,18 @@ class DeclaredLayoutTest(LayoutTestCase):
             """\
 A	aten/src/ATen/native/mps/kernels/LogSoftmax.h
 A	aten/src/ATen/native/mps/kernels/LogSoftmax.metal
+A	aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.h
+A	aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.metal
+A	aten/src/ATen/native/mps/kernels/LogSoftmaxUnits.h
 M	aten/src/ATen/native/mps/operations/Activation.mm
 A	aten/src/ATen/native/mps/operations/LogSoftmax.mm
+A	aten/src/ATen/native/mps/operations/LogSoftmaxBackward.mm
+A	aten/src/ATen/native/mps/operations/LogSoftmaxBackwardPlan.h
+A	aten/src/ATen/native/mps/operations/LogSoftmaxLaunch.h
 A	aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h
+A	aten/src/ATen/native/mps/operations/LogSoftmaxPlanCommon.h
 A	test/test_mps_log_softmax.py
+A	test/test_mps_log_softmax_backward.py
 """,
         )
 
@@ -65,9 +74,18 @@ A	test/test_mps_log_softmax.py
             """\
 M	aten/src/ATen/native/mps/kernels/LogSoftmax.h
 M	aten/src/ATen/native/mps/kernels/LogSoftmax.metal
+A	aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.h
+A	aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.metal
+A	aten/src/ATen/native/mps/kernels/LogSoftmaxUnits.h
+M	aten/src/ATen/native/mps/operations/Activation.mm
 M	aten/src/ATen/native/mps/operations/LogSoftmax.mm
+A	aten/src/ATen/native/mps/operations/LogSoftmaxBackward.mm
+A	aten/src/ATen/native/mps/operations/LogSoftmaxBackwardPlan.h
+A	aten/src/ATen/native/mps/operations/LogSoftmaxLaunch.h
 A	aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h
+A	aten/src/ATen/native/mps/operations/LogSoftmaxPlanCommon.h
 A	test/test_mps_log_softmax.py
+A	test/test_mps_log_softmax_backward.py
 """,
         )
 
@@ -103,6 +121,39 @@ index ID..ID 100644
 """,
         )
 
+    def test_shared_backward_kernels_lose_log_softmaxs_alone(self) -> None:
+        self.make(SHARED_BACKWARD_KERNELS)
+        self.run_here("apply")
+        self.assertExpectedInline(
+            self.neutral(self.git("diff", "-U1", "HEAD~1", "HEAD", "--", SOFTMAX, ACTIVATION)),
+            """\
+diff --git a/aten/src/ATen/native/mps/operations/SoftMax.mm b/aten/src/ATen/native/mps/operations/SoftMax.mm
+index ID..ID 100644
+--- a/aten/src/ATen/native/mps/operations/SoftMax.mm
++++ b/aten/src/ATen/native/mps/operations/SoftMax.mm
+@@ -1,2 +1 @@
+-#include <ATen/ops/_log_softmax_backward_data_native.h>
+ #include <ATen/ops/_softmax_native.h>
+@@ -14,7 +13,2 @@ TORCH_IMPL_FUNC(softmax_mps_out)
+ 
+-TORCH_IMPL_FUNC(log_softmax_backward_mps_out)
+-(const Tensor& grad, const Tensor& output, int64_t dim, ScalarType dtype, const Tensor& out) {
+-  run_backward(grad, output, dim, out, true);
+-}
+-
+ } // namespace at::native
+""",
+        )
+
+    def test_nothing_of_the_graph_is_left(self) -> None:
+        self.make(MPSGRAPH)
+        self.run_here("apply")
+        self.assertNotIn("softmax", self.git("show", f"HEAD:{ACTIVATION}"))
+        # Each patch takes what nothing needs from then on.
+        for removed in ("_log_softmax_backward_data_native.h", "_log_softmax_native.h"):
+            log = self.git("log", "--format=%s", f"-S{removed}", "main..HEAD", "--", ACTIVATION)
+            self.assertIn("backward" if "backward" in removed else "forward", log)
+
     def test_status_names_the_layout(self) -> None:
         self.make(SHARED_KERNELS)
         self.assertExpectedInline(
@@ -112,12 +163,23 @@ DIR/base3: PyTorch 2.14.0a0, has c10/metal, on main
 log_softmax: to do, on a base of layout softmax-kernels
   to do       aten/src/ATen/native/mps/kernels/LogSoftmax.h: add
   to do       aten/src/ATen/native/mps/kernels/LogSoftmax.metal: add
+  to do       aten/src/ATen/native/mps/kernels/LogSoftmaxUnits.h: add
   to do       aten/src/ATen/native/mps/operations/LogSoftmax.mm: add
+  to do       aten/src/ATen/native/mps/operations/LogSoftmaxLaunch.h: add
   to do       aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h: add
+  to do       aten/src/ATen/native/mps/operations/LogSoftmaxPlanCommon.h: add
   to do       test/test_mps_log_softmax.py: add
   to do       aten/src/ATen/native/mps/operations/SoftMax.mm: remove TORCH_IMPL_FUNC(log_softmax_mps_out)
   to do       aten/src/ATen/native/mps/operations/SoftMax.mm: remove #include <ATen/ops/_log_softmax_native.h>
   to do       aten/src/ATen/native/mps/kernels/SoftMax.metal: remove REGISTER_SOFTMAX_OP(DTYPE, IDX_T, SUFFIX, log_softmax, true)
+log_softmax_backward: to do, on a base of layout mpsgraph
+  to do       aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.h: add
+  to do       aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.metal: add
+  to do       aten/src/ATen/native/mps/operations/LogSoftmaxBackward.mm: add
+  to do       aten/src/ATen/native/mps/operations/LogSoftmaxBackwardPlan.h: add
+  to do       test/test_mps_log_softmax_backward.py: add
+  to do       aten/src/ATen/native/mps/operations/Activation.mm: remove TORCH_IMPL_FUNC(log_softmax_backward_mps_out)
+  to do       aten/src/ATen/native/mps/operations/Activation.mm: remove #include <ATen/ops/_log_softmax_backward_data_native.h>
 exit code 0
 """,
         )

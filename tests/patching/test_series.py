@@ -210,12 +210,20 @@ class OwnPatchSetTest(expecttest.TestCase):
             """\
 aten/src/ATen/native/mps/kernels/LogSoftmax.h
 aten/src/ATen/native/mps/kernels/LogSoftmax.metal
+aten/src/ATen/native/mps/kernels/LogSoftmaxUnits.h
 aten/src/ATen/native/mps/operations/LogSoftmax.mm
+aten/src/ATen/native/mps/operations/LogSoftmaxLaunch.h
 aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h
+aten/src/ATen/native/mps/operations/LogSoftmaxPlanCommon.h
 test/test_mps_log_softmax.py
 aten/src/ATen/native/mps/operations/Activation.mm
 aten/src/ATen/native/mps/operations/SoftMax.mm
-aten/src/ATen/native/mps/kernels/SoftMax.metal""",
+aten/src/ATen/native/mps/kernels/SoftMax.metal
+aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.h
+aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.metal
+aten/src/ATen/native/mps/operations/LogSoftmaxBackward.mm
+aten/src/ATen/native/mps/operations/LogSoftmaxBackwardPlan.h
+test/test_mps_log_softmax_backward.py""",
         )
         for patch in patch_set.patches:
             self.assertTrue(patch.title.startswith("[MPS] "))
