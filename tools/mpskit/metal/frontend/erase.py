@@ -312,13 +312,15 @@ class Eraser:
     def _variables(self, statement: Run) -> list[str]:
         """Declares the variables of one statement, unless it declares pointers or references."""
         program = self._program
-        items = program.split(statement)
+        definition, kind = self._class_definition(statement)
+        declarators = Run(definition.end if definition else statement.begin, statement.end)
+        items = program.split(declarators)
         first = program.declared_name(items[0]) if items else None
         if first is None:
             return []
-        kind = Run(statement.begin, first)
-        texts = [program.text(i) for i in kind]
-        if not set(texts) - _SPECIFIERS or {"*", "&", "(", "="}.intersection(texts):
+        texts = [program.text(i) for i in Run(declarators.begin, first)]
+        unnamed = definition is None and not set(texts) - _SPECIFIERS
+        if unnamed or {"*", "&", "(", "="}.intersection(texts):
             return []
         variables = []
         for item in (Run(first, items[0].end), *items[1:]):
@@ -328,8 +330,26 @@ class Eraser:
         tokens = program.tokens
         start, end = tokens[statement.begin].start, tokens[statement.end - 1].end
         lines = "\n" * program.source.text.count("\n", start, end)
-        self._edits.append((start, end, self._declare(self._plain(kind), variables) + lines))
+        before = f"{self._plain(definition)}; " if definition else ""
+        if kind and kind not in before:
+            before = before.replace("{", f"{kind} {{", 1)
+        kind = kind or self._plain(Run(declarators.begin, first))
+        self._edits.append((start, end, before + self._declare(kind, variables) + lines))
         return [variable.name for variable in variables]
+
+    def _class_definition(self, statement: Run) -> tuple[Run | None, str]:
+        """``threadgroup struct { … }`` before the variables, and the structure's name or one."""
+        program = self._program
+        name = f"mpskit_{self._sites}"
+        for index in statement:
+            text = program.text(index)
+            if text == "{":
+                return Run(statement.begin, program.close(index) + 1), name
+            if text not in ADDRESS_SPACES | {"struct", "union", "class", "static"}:
+                if program.text(index + 1) != "{":
+                    break
+                name = text
+        return None, ""
 
     def _extents(self, item: Run) -> Run:
         """What stands behind a name, without an initializer: the memory begins undefined."""
