@@ -248,11 +248,12 @@ def test_host_names(kernel, dtype, index):
         ((1000, 1), 1, Kernel.ROW),
         ((1000, 8), 1, Kernel.ROW),
         ((32768, 1024), 1, Kernel.ROW),
-        ((32768, 1025), 1, Kernel.LONG_ROW),
+        ((32768, 4096), 1, Kernel.ROW),
+        ((32768, 4097), 1, Kernel.LONG_ROW),
         ((8192, 16384), 1, Kernel.LONG_ROW),
         ((8, 512, 30522), 2, Kernel.LONG_ROW),
         ((2048, 154880), 1, Kernel.LONG_ROW),
-        ((1, 4096), 1, Kernel.LONG_ROW),
+        ((1, 4096), 1, Kernel.ROW),
         ((1, 4097), 1, Kernel.SPLIT),
         ((15, 4097), 1, Kernel.SPLIT),
         ((16, 4097), 1, Kernel.LONG_ROW),
@@ -263,7 +264,7 @@ def test_host_names(kernel, dtype, index):
         ((32, 150, 64, 64), 1, Kernel.STRIDED),
         ((32, 2048, 64, 64), 1, Kernel.STRIDED),
         ((32, 2049, 64, 64), 1, Kernel.LONG_STRIDED),
-        ((100, 2000, 1), 1, Kernel.LONG_ROW),
+        ((100, 2000, 1), 1, Kernel.ROW),
     ],
 )
 def test_choice_of_kernel(sizes, dim, kernel):
@@ -349,13 +350,14 @@ def test_packed_parameters_hold_the_same_values(layout):
         plan = PLANNER.plan(sizes, input_strides, output_strides, dim, torch.float32, index=index)
         words = memoryview(plan.packed_params).cast(word).tolist()
         params = plan.params
-        for d, row_dim in enumerate(params.row_dims):
-            assert (words[d], words[16 + d], words[32 + d]) == (row_dim.size, *row_dim.strides)
         scalars = [params.rows, params.dim_size, *params.dim_strides]
-        assert words[48:54] == [*scalars, params.chunk_size, params.chunks]
-        end = 54 * (4 if index is Index.U32 else 8)
-        flags = memoryview(plan.packed_params)[end:].cast("I").tolist()
+        assert words[:6] == [*scalars, params.chunk_size, params.chunks]
+        end = 6 * (4 if index is Index.U32 else 8)
+        flags = memoryview(plan.packed_params)[end : end + 8].cast("I").tolist()
         assert flags == [len(params.row_dims), params.vectors]
+        row_dims = memoryview(plan.packed_params)[end + 8 :].cast(word).tolist()
+        for d, row_dim in enumerate(params.row_dims):
+            assert row_dims[3 * d : 3 * d + 3] == [row_dim.size, *row_dim.strides]
 
 
 def test_what_cannot_be_forced_is_refused():

@@ -47,6 +47,12 @@ struct LogSumExp {
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_INPUT = 0;
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_OUTPUT = 1;
 
+template <typename idx_t, unsigned TENSORS>
+struct LogSoftmaxRowDim {
+  idx_t size;
+  ::c10::metal::array<idx_t, TENSORS> strides;
+};
+
 // Strides and sizes are in elements, strides by tensor. A split row consists of
 // `chunks` chunks of `chunk_size` elements, the last one possibly shorter.
 template <
@@ -54,8 +60,6 @@ template <
     unsigned TENSORS = 2,
     unsigned N = c10::metal::max_ndim>
 struct LogSoftmaxParams {
-  ::c10::metal::array<idx_t, N> row_sizes;
-  ::c10::metal::array<::c10::metal::array<idx_t, N>, TENSORS> row_strides;
   idx_t rows;
   idx_t dim_size;
   ::c10::metal::array<idx_t, TENSORS> dim_strides;
@@ -63,4 +67,5 @@ struct LogSoftmaxParams {
   idx_t chunks;
   unsigned row_ndim;
   unsigned vectors; // whether units are vectors
+  ::c10::metal::array<LogSoftmaxRowDim<idx_t, TENSORS>, N> row_dims;
 };

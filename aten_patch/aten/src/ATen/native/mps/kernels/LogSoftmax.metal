@@ -21,8 +21,8 @@ static inline LogSumExp combine(LogSumExp a, LogSumExp b) {
 
 // Over the lanes of a simdgroup.
 static inline LogSumExp simd_combine(LogSumExp value) {
-  value = rescale(value, c10::metal::simd_max(value.maximum));
-  return {value.maximum, c10::metal::simd_sum(value.sum)};
+  value = rescale(value, simd_max(value.maximum));
+  return {value.maximum, simd_sum(value.sum)};
 }
 
 // Over the lanes whose numbers differ in the bits from `first` up to, but not
@@ -113,9 +113,9 @@ static inline void normalize(
   unit = U::pack(values);
 }
 
-// The first HELD of the thread's units stay in registers from the read to the
-// write. Those that a longer row has left pass through them twice, if REREADS;
-// otherwise there must be none.
+// Units are read in batches of HELD. The last batch stays in registers from the
+// read to the write. Those ahead of it, if REREADS allows any, are read again,
+// the last one first: it is the likeliest to be in a cache still.
 template <
     typename T,
     typename U,
@@ -130,38 +130,50 @@ struct Share {
   idx_t output_step;
   idx_t output_stride; // elements from value to value, if not `whole`
   bool whole; // whether a unit is stored at once
-  Walk<idx_t> walk;
+  Walk<idx_t> walk; // the batch that is held
+  idx_t batches;
   uint2 zeros; // see Vector::packed
   U held[HELD];
 
-  template <unsigned N>
-  void load(thread U (&units)[N], Walk<idx_t> at) const {
-    const T absent = static_cast<T>(-INFINITY); // adds nothing to a sum
-#pragma unroll
-    for (unsigned n = 0; n < N; ++n) {
-      units[n] = U::filled(absent);
-      if (at.has(n)) {
-        units[n] =
-            *reinterpret_cast<device const U*>(input + at.at(n) * input_step);
-      }
+  // All but the first batch are full.
+  void begin(Walk<idx_t> units) {
+    walk = units;
+    batches = 1;
+    if (REREADS) {
+      const idx_t count = (units.end + units.step - 1) / units.step;
+      batches = max((count + HELD - 1) / HELD, idx_t(1));
+      walk = walk.back(batches * HELD - count);
     }
   }
 
   void load() {
-    load(held, walk);
+    const T absent = static_cast<T>(-INFINITY); // adds nothing to a sum
+#pragma unroll
+    for (unsigned n = 0; n < HELD; ++n) {
+      held[n] = U::filled(absent);
+      if (walk.has(n)) {
+        held[n] =
+            *reinterpret_cast<device const U*>(input + walk.at(n) * input_step);
+      }
+    }
   }
 
-  void accumulate(thread LogSumExp (&sums)[ROWS]) const {
+  void load_next() {
+    walk = walk.skip(HELD);
+    load();
+  }
+
+  void load_previous() {
+    walk = walk.back(HELD);
+    load();
+  }
+
+  void accumulate(thread LogSumExp (&sums)[ROWS]) {
     reduce<T>(sums, held, zeros.x);
-    if (!REREADS) {
-      return;
-    }
-    U passing[LOG_SOFTMAX_PASSING_UNITS];
-    LogSumExp further[ROWS];
-    for (auto at = walk.skip(HELD); at.has(0);
-         at = at.skip(LOG_SOFTMAX_PASSING_UNITS)) {
-      load(passing, at);
-      reduce<T>(further, passing, zeros.x);
+    for (idx_t batch = 1; REREADS && batch < batches; ++batch) {
+      LogSumExp further[ROWS];
+      load_next();
+      reduce<T>(further, held, zeros.x);
 #pragma unroll
       for (unsigned row = 0; row < ROWS; ++row) {
         sums[row] = combine(sums[row], further[row]);
@@ -169,31 +181,22 @@ struct Share {
     }
   }
 
-  template <unsigned N>
-  void store(
-      thread const LogSumExp (&logs)[ROWS],
-      thread U (&units)[N],
-      Walk<idx_t> at) const {
+  void store_held(thread const LogSumExp (&logs)[ROWS]) {
 #pragma unroll
-    for (unsigned n = 0; n < N; ++n) {
-      if (at.has(n)) {
-        normalize(units[n], logs, zeros.y);
+    for (unsigned n = 0; n < HELD; ++n) {
+      if (walk.has(n)) {
+        normalize(held[n], logs, zeros.y);
         store_unit(
-            units[n], output + at.at(n) * output_step, output_stride, whole);
+            held[n], output + walk.at(n) * output_step, output_stride, whole);
       }
     }
   }
 
   void store(thread const LogSumExp (&logs)[ROWS]) {
-    store(logs, held, walk);
-    if (!REREADS) {
-      return;
-    }
-    U passing[LOG_SOFTMAX_PASSING_UNITS];
-    for (auto at = walk.skip(HELD); at.has(0);
-         at = at.skip(LOG_SOFTMAX_PASSING_UNITS)) {
-      load(passing, at);
-      store(logs, passing, at);
+    store_held(logs);
+    for (idx_t batch = 1; REREADS && batch < batches; ++batch) {
+      load_previous();
+      store_held(logs);
     }
   }
 };
@@ -226,12 +229,16 @@ struct RowShare {
     units.whole = U::size == 1 ||
         (output_stride == 1 && elements_to_alignment<T>(body) == 0);
     units.zeros = zeros;
-    units.walk = {elements.first, elements.step, parts.count};
+    units.begin({elements.first, elements.step, parts.count});
 
     const idx_t at = parts.edge(elements.first);
-    has_edge = at < elements.end;
+    has_edge = U::size > 1 && at < elements.end;
     edge_input = input + at * input_stride;
     edge_output = output + at * output_stride;
+  }
+
+  void skip_to_last() {
+    units.walk = units.walk.skip((units.batches - 1) * HELD);
   }
 
   void load() {
@@ -241,7 +248,7 @@ struct RowShare {
     }
   }
 
-  LogSumExp accumulate() const {
+  LogSumExp accumulate() {
     LogSumExp sums[1];
     units.accumulate(sums);
     return has_edge ? combine(sums[0], {edge, 1}) : sums[0];
@@ -301,6 +308,24 @@ static inline void reduce_row(
   share.store(row_combine(share.accumulate(), scratch, place));
 }
 
+// Of rows that come to a quarter of HELD units for each thread, no more is
+// computed: a row of few that leave cores idle ends as soon as its threads do.
+template <typename U, unsigned HELD, typename T, typename idx_t>
+static inline void reduce_short_row(
+    device const T* input,
+    device T* output,
+    constant LogSoftmaxParams<idx_t>& params,
+    idx_t row,
+    Place place,
+    threadgroup LogSumExp (&scratch)[simdgroup_size]) {
+  constexpr unsigned few = HELD / 4;
+  if (params.dim_size <= place.threads * few * U::size) {
+    reduce_row<U, few, false>(input, output, params, row, place, scratch);
+  } else {
+    reduce_row<U, HELD, false>(input, output, params, row, place, scratch);
+  }
+}
+
 // Grid: (threads of a row, rows, rows past the y axis' limit). Rows of a
 // simdgroup or less share a threadgroup.
 template <typename T, typename idx_t>
@@ -319,10 +344,10 @@ template <typename T, typename idx_t>
   }
   const Place place = {position.x, grid.x, simdgroup, lane};
   if (params.vectors) {
-    reduce_row<Vector<T>, LOG_SOFTMAX_ROW_VECTORS, false>(
+    reduce_short_row<Vector<T>, LOG_SOFTMAX_ROW_VECTORS>(
         input, output, params, row, place, scratch);
   } else {
-    reduce_row<Scalar<T>, scalars(LOG_SOFTMAX_ROW_VECTORS), false>(
+    reduce_short_row<Scalar<T>, scalars(LOG_SOFTMAX_ROW_VECTORS)>(
         input, output, params, row, place, scratch);
   }
 }
@@ -427,6 +452,7 @@ static inline void finalize_chunk(
     threadgroup LogSumExp (&scratch)[simdgroup_size]) {
   auto share =
       chunk_share<U, HELD>(input, output, params, position, place.threads);
+  share.skip_to_last();
   share.load();
   LogSumExp own = empty_sum;
   for (idx_t i = place.thread_index; i < params.chunks; i += place.threads) {
@@ -536,7 +562,7 @@ static inline void reduce_columns(
   share.output_stride = 0;
   share.whole = true;
   share.zeros = opaque_zeros(params);
-  share.walk = {local.y, group.y, padding ? idx_t(0) : params.dim_size};
+  share.begin({local.y, group.y, padding ? idx_t(0) : params.dim_size});
 
   share.load();
   LogSumExp sums[U::size];
@@ -614,11 +640,11 @@ struct Transpose {
   threadgroup const U* take; // a value of as many rows
   device T* output; // of what is taken
   idx_t output_stride;
-  idx_t at; // which value that is, in the first stage
-  idx_t step; // from stage to stage
+  idx_t at; // which value that is, of those that are put together
   idx_t size; // of the rows that exist, else 0
 
-  void store(U unit, idx_t stage) const {
+  // `first_unit` is that of the row's first thread.
+  void store(U unit, idx_t first_unit) const {
     float values[U::size];
     unit.unpack(values);
 #pragma unroll
@@ -626,7 +652,7 @@ struct Transpose {
       put[i * put_step] = static_cast<T>(values[i]);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const idx_t value = at + stage * step;
+    const idx_t value = at + first_unit * U::size;
     if (value < size) {
       *reinterpret_cast<device U*>(output + value * output_stride) = *take;
     }
@@ -660,7 +686,6 @@ static inline Transpose<T, U, idx_t> make_transpose(
       output + row_offsets(exists ? row : idx_t(0), params)[LOG_SOFTMAX_OUTPUT],
       params.dim_strides[LOG_SOFTMAX_OUTPUT],
       value,
-      group.x * U::size,
       exists ? params.dim_size : idx_t(0)};
 }
 
@@ -682,7 +707,8 @@ static inline void transpose_rows(
       input + row_offsets(padding ? idx_t(0) : row, params)[LOG_SOFTMAX_INPUT];
   share.input_step = U::size * params.dim_strides[LOG_SOFTMAX_INPUT];
   share.zeros = opaque_zeros(params);
-  share.walk = {local.x, group.x, padding ? idx_t(0) : units};
+  share.begin({local.x, group.x, units});
+  share.walk.end = padding ? idx_t(0) : units;
 
   share.load();
   LogSumExp sums[1];
@@ -692,20 +718,18 @@ static inline void transpose_rows(
 
   const auto transpose =
       make_transpose<U>(output, params, first_row, local, group, scratch);
-  const idx_t stages = (units + group.x - 1) / group.x;
+  for (idx_t batch = share.batches;; share.load_previous()) {
 #pragma unroll
-  for (unsigned stage = 0; stage < HELD; ++stage) {
-    if (stage < stages) {
-      normalize(share.held[stage], sums, share.zeros.y);
-      transpose.store(share.held[stage], stage);
+    for (unsigned n = 0; n < HELD; ++n) {
+      const idx_t first_unit = share.walk.at(n) - local.x;
+      if (first_unit < units) {
+        normalize(share.held[n], sums, share.zeros.y);
+        transpose.store(share.held[n], first_unit);
+      }
     }
-  }
-  U passing[1];
-  auto at = share.walk.skip(HELD);
-  for (idx_t stage = HELD; stage < stages; ++stage, at = at.skip(1)) {
-    share.load(passing, at);
-    normalize(passing[0], sums, share.zeros.y);
-    transpose.store(passing[0], stage);
+    if (--batch == 0) {
+      return;
+    }
   }
 }
 

@@ -136,6 +136,9 @@ struct Walk {
   Walk skip(unsigned n) const {
     return {at(n), step, end};
   }
+  Walk back(unsigned n) const {
+    return {first - n * step, step, end};
+  }
 };
 
 // Of a row's first element in each tensor.
@@ -144,15 +147,19 @@ static inline array<idx_t, TENSORS> row_offsets(
     idx_t row,
     constant LogSoftmaxParams<idx_t, TENSORS>& params) {
   array<idx_t, TENSORS> offsets = {};
-  for (uint d = 0; d < params.row_ndim; ++d) {
-    const bool outermost = d + 1 == params.row_ndim;
-    const idx_t outer = outermost ? 0 : row / params.row_sizes[d];
-    const idx_t index = row - outer * params.row_sizes[d];
+  uint d = 0;
+  for (; d + 1 < params.row_ndim; ++d) {
+    const idx_t outer = row / params.row_dims[d].size;
+    const idx_t index = row - outer * params.row_dims[d].size;
 #pragma unroll
     for (unsigned tensor = 0; tensor < TENSORS; ++tensor) {
-      offsets[tensor] += index * params.row_strides[tensor][d];
+      offsets[tensor] += index * params.row_dims[d].strides[tensor];
     }
     row = outer;
+  }
+#pragma unroll
+  for (unsigned tensor = 0; tensor < TENSORS; ++tensor) {
+    offsets[tensor] += row * params.row_dims[d].strides[tensor];
   }
   return offsets;
 }

@@ -21,7 +21,6 @@ using Problem = log_softmax_common::Problem<2>;
 // Longer rows are for log_softmax_long_row: with more values to a thread, a
 // core has more rows at a time, one reading while another writes. Shorter ones
 // are bound by latency, which is for more threads to hide.
-constexpr uint64_t kLongRow = 1024;
 // Rows that a threadgroup of log_softmax_transpose takes at least: a cache line
 // of 4-byte elements to write, and half of one of 2-byte elements.
 constexpr uint64_t kTransposedRows = 32;
@@ -80,7 +79,10 @@ inline bool uses_vectors(Kernel kernel, const Problem& problem) {
     case Kernel::LongRow:
     case Kernel::Split:
       return problem.reduced.strides[LOG_SOFTMAX_INPUT] == 1 &&
-          problem.reduced.size >= kMinVectorsOfRow * problem.vector_size();
+          problem.reduced.size >= problem.vector_size() *
+              (steps_in_vectors(problem, LOG_SOFTMAX_INPUT, true)
+                   ? kMinVectorsOfRow
+                   : kMinVectorsOfUnalignedRow);
     case Kernel::Strided:
     case Kernel::LongStrided:
       return all_step_in_vectors(problem, false);
@@ -158,7 +160,9 @@ inline Kernel choose_kernel(const Problem& problem, uint64_t cores) {
   if (transposes(problem) && size > kTinyRow) {
     return Kernel::Transpose;
   }
-  return size <= kLongRow ? Kernel::Row : Kernel::LongRow;
+  return make_units(problem, Kernel::Row).threads() <= kGroupThreads
+      ? Kernel::Row
+      : Kernel::LongRow;
 }
 
 inline Launch transpose_launch(
@@ -190,12 +194,13 @@ inline Plan make_plan(
       0};
   const std::string suffix = "_" + dtype + (use_u32 ? "_u32" : "_u64");
   const auto units = make_units(problem, kernel);
+  const auto row_units = spread(units, problem.row_count(), cores);
   const bool whole =
       units.size == 1 || steps_in_vectors(problem, LOG_SOFTMAX_INPUT, true);
   switch (kernel) {
     case Kernel::Row:
       plan.launches = {
-          row_launch("log_softmax_row" + suffix, problem, units, whole)};
+          row_launch("log_softmax_row" + suffix, problem, row_units, whole)};
       break;
     case Kernel::Split: {
       split(plan.params, units.size, cores);
@@ -218,7 +223,7 @@ inline Plan make_plan(
       break;
     case Kernel::LongRow:
       plan.launches = {
-          row_launch("log_softmax_long_row" + suffix, problem, units, whole)};
+          row_launch("log_softmax_long_row" + suffix, problem, row_units, whole)};
       break;
     case Kernel::Transpose:
       plan.launches = {

@@ -18,6 +18,8 @@ namespace at::native::mps::log_softmax_common {
 // Values of a shorter row are loaded one by one: vectors would leave most of a
 // row's threads without any.
 constexpr uint64_t kMinVectorsOfRow = 8;
+// The same where the rows' ends take threads of their own.
+constexpr uint64_t kMinVectorsOfUnalignedRow = 16;
 // Threads of a threadgroup where the problem does not dictate their number:
 // enough to hide latency, few enough for several threadgroups on a core.
 constexpr uint64_t kGroupThreads = 256;
@@ -259,6 +261,15 @@ struct Units {
   }
 };
 
+// Fewer units to a thread where so few rows would leave cores idle.
+inline Units spread(Units units, uint64_t rows, uint64_t cores) {
+  while (units.held > 1 && rows * units.threads() <= cores * kGroupThreads &&
+         units.threads() < units.max_threads) {
+    units.held = ceil_div(units.held, 2);
+  }
+  return units;
+}
+
 // Units of neighbouring rows, side by side, that a threadgroup takes unless
 // there are too few.
 template <unsigned TENSORS>
@@ -279,9 +290,9 @@ LogSoftmaxParams<uint64_t, TENSORS> make_params(
     bool vectors) {
   LogSoftmaxParams<uint64_t, TENSORS> params{};
   for (size_t d = 0; d < problem.rows.size(); ++d) {
-    params.row_sizes[d] = problem.rows[d].size;
+    params.row_dims[d].size = problem.rows[d].size;
     for (size_t tensor = 0; tensor < TENSORS; ++tensor) {
-      params.row_strides[tensor][d] = problem.rows[d].strides[tensor];
+      params.row_dims[d].strides[tensor] = problem.rows[d].strides[tensor];
     }
   }
   params.row_ndim = static_cast<unsigned>(problem.rows.size());
@@ -302,11 +313,11 @@ LogSoftmaxParams<uint32_t, TENSORS> narrow(
   };
   LogSoftmaxParams<uint32_t, TENSORS> narrowed{};
   for (unsigned d = 0; d < params.row_ndim; ++d) {
-    narrowed.row_sizes[d] = to_u32(params.row_sizes[d]);
+    narrowed.row_dims[d].size = to_u32(params.row_dims[d].size);
   }
   for (size_t tensor = 0; tensor < TENSORS; ++tensor) {
     for (unsigned d = 0; d < params.row_ndim; ++d) {
-      narrowed.row_strides[tensor][d] = to_u32(params.row_strides[tensor][d]);
+      narrowed.row_dims[d].strides[tensor] = to_u32(params.row_dims[d].strides[tensor]);
     }
     narrowed.dim_strides[tensor] = to_u32(params.dim_strides[tensor]);
   }
@@ -339,11 +350,12 @@ Launch row_launch(
   const uint64_t wanted = std::max(units.threads(), least);
   const uint64_t threads = wanted <= simdgroup ? ceil_power_of_two(wanted)
                                                : round_up(wanted, simdgroup);
-  const auto [rows, layers] = grid_rows(problem.row_count(), 1);
   // Only rows of a single simdgroup may share a threadgroup: they need no
   // barrier.
-  const uint64_t rows_per_group =
-      threads <= simdgroup ? std::min(rows, kGroupThreads / threads) : 1;
+  const uint64_t rows_per_group = threads <= simdgroup
+      ? std::min(problem.row_count(), kGroupThreads / threads)
+      : 1;
+  const auto [rows, layers] = grid_rows(problem.row_count(), rows_per_group);
   return {
       std::move(kernel), {threads, rows, layers}, {threads, rows_per_group, 1}};
 }
