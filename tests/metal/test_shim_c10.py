@@ -145,6 +145,22 @@ def test_reductions_carry_nan(reductions, name: str) -> None:
     assert ends[2:].isnan().tolist() == values.isnan().tolist()
 
 
+# ---- atomics ----
+
+
+def test_complex_atomic_add(compile_shader) -> None:
+    library = compile_shader(
+        """
+        #include <c10/metal/atomic.h>
+        kernel void add(device metal::atomic<float>* sums, uint i [[thread_position_in_grid]]) {
+          c10::metal::AtomicType<float2>::atomic_add(sums, i % 2, float2(1, -int(i)));
+        }"""
+    )
+    sums = torch.zeros(4)
+    library.add(sums, threads=300, group_size=32)
+    assert sums.tolist() == [150, -sum(range(0, 300, 2)), 150, -sum(range(1, 300, 2))]
+
+
 # ---- random numbers, errors ----
 
 

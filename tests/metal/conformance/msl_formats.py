@@ -52,14 +52,15 @@ class FloatFormat:
 
     def decode(self, bits: np.ndarray) -> np.ndarray:
         """Values of bit patterns."""
-        if self.name == "bfloat":
-            return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-        return bits.view(self.storage).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            if self.name == "bfloat":
+                return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+            return bits.view(self.storage).astype(np.float64)
 
     def encode(self, values: object) -> np.ndarray:
         """Bit patterns of values that the format holds."""
         values = np.ascontiguousarray(values, np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             if self.name == "bfloat":
                 return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
             stored = values.astype(self.storage)

@@ -161,6 +161,11 @@ ACCESS = """
   int2 i(5, -6);
   const int2 before = i++;
   const int2 after = --i;
+  union { float4 f; uint4 u; } bits;
+  bits.f = float4(1);
+  bits.u.xy = uint2(0x40000000, 0);
+  const auto pair = v.zw;
+  const auto twice = [](auto x) { return x + x; };
 """
 ACCESSES = [
     Check("v", "float4", [1, 20, 103, 40]),
@@ -184,6 +189,10 @@ ACCESSES = [
     Check("before", "int2", [5, -6]),
     Check("after", "int2", [5, -6]),
     Check("i", "int2", [5, -6]),
+    Check("bits.f", "float4", [2, 0, 1, 1]),
+    Check("pair.y", "float", 40),
+    Check("twice(v)", "float4", [2, 40, 206, 80]),
+    Check("twice(v.xy)", "float2", [2, 40]),
     Check("float4(1, 2, 3, 4)[runtime]", "float", 4),
     Check("float2x2(1, 2, 3, 4)", "float2x2", [[1, 2], [3, 4]]),
     Check("float3x2(1, 2, 3, 4, 5, 6)", "float3x2", [[1, 2], [3, 4], [5, 6]]),
