@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(1024) metal_0_scale_float(
     const __grid_constant__ ConstantOf<1, Function_0> b1,
     unsigned t1) {
   const Thread thread = this_thread(dispatch);
-  if (!exists(thread)) return;
+  if (!exists(dispatch, thread)) return;
   kernel_0(
       b0,
       b1.get(),
@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(1024) metal_1_sum(
     entry::PointeeOf<0, Function_1>* __restrict__ b0,
     entry::PointeeOf<1, Function_1>* b1) {
   const Thread thread = this_thread(dispatch);
-  if (!exists(thread)) return;
+  if (!exists(dispatch, thread)) return;
   kernel_1(
       b0,
       *b1);
@@ -139,7 +139,7 @@ extern "C" __device__ abi::Pointee mpskit_pointees[] = {
 
 const constexpr float one = 1;
 const static constexpr float two = 2;
-namespace a::b { const constexpr float2 pair{one, one + 1}; const int* f(int); }
+namespace a::b { const constexpr float2 pair = ::mpskit::braced<float2>(one, one + 1); const int* f(int); }
 void g(const int& x) { const int y = x; }
 """,
         )

@@ -42,7 +42,7 @@ using Function_{number} = decltype(kernel_{number});
 extern "C" __global__ void __launch_bounds__({max_threads}) {symbol}(
     {parameters}) {{
   const Thread thread = this_thread(dispatch);
-  if (!exists(thread)) return;
+  if (!exists(dispatch, thread)) return;
   kernel_{number}(
       {arguments});
 }}

@@ -7,19 +7,20 @@ using abi::Thread;
 using abi::Uint3;
 namespace builtins = entry::builtins;
 
-// The first argument of every entry point. A grid has one dimension: CUDA's limit of 65535 blocks in
-// y and z is not Metal's. A block has two, (x, y * z): its limit of 64 threads in z is not either.
+// The first argument of every entry point. A launch that `is_native` has CUDA's own three dimensions
+// and no ragged edge. Any other has one dimension: CUDA's limits of 65535 blocks in y and z, and of 64
+// threads in z, are not Metal's.
 struct Dispatch {
   Uint3 threads;
   Uint3 group_size;
   Uint3 groups;
+  unsigned is_native;
 };
 
-// The place that comes `index`-th, x running fastest. Divides, which takes a GPU long, only where it
-// must.
+// The place that comes `index`-th, x running fastest.
 inline Uint3 place(unsigned index, Uint3 size) {
   if (size.y * size.z == 1) return {index, 0, 0};
-  const unsigned row = size.x == 1 ? index : index / size.x;
+  const unsigned row = index / size.x;
   const unsigned z = size.z == 1 ? 0 : row / size.y;
   return {index - row * size.x, row - z * size.y, z};
 }
@@ -33,25 +34,9 @@ constexpr unsigned simdgroups(unsigned threads) {
   return (threads + abi::simd_width - 1) / abi::simd_width;
 }
 
-// Where a thread is in a threadgroup of `size`, of which `full` is what the block was launched with.
-// A threadgroup at a ragged edge of the grid is formed by the first threads of its block, so that
-// its simdgroups are full up to the last. The block's other threads have an index beyond its size.
-inline Uint3 place_in_group(unsigned index, Uint3 size, Uint3 full) {
-  const bool is_ragged = size.x < full.x || (full.z != 1 && size.y < full.y);
-  if (is_ragged) return place(index, size);
-  const unsigned z = full.z == 1 ? 0 : ::threadIdx.y / full.y;
-  return {::threadIdx.x, ::threadIdx.y - z * full.y, z};
-}
-
-inline Thread this_thread(const Dispatch& dispatch) {
+// The thread at a place in a threadgroup, `index`-th of the threadgroup's `size`.
+inline Thread thread_at(const Dispatch& dispatch, Uint3 group, Uint3 size, Uint3 at, unsigned index) {
   const Uint3 full = dispatch.group_size;
-  const Uint3 group = place(::blockIdx.x, dispatch.groups);
-  const Uint3 size = {
-      extent_at(group.x, full.x, dispatch.threads.x),
-      extent_at(group.y, full.y, dispatch.threads.y),
-      extent_at(group.z, full.z, dispatch.threads.z)};
-  const unsigned index = ::threadIdx.y * full.x + ::threadIdx.x;
-  const Uint3 at = place_in_group(index, size, full);
   return {
       {group.x * full.x + at.x, group.y * full.y + at.y, group.z * full.z + at.z},
       at,
@@ -67,8 +52,32 @@ inline Thread this_thread(const Dispatch& dispatch) {
       simdgroups(product(full))};
 }
 
-inline bool exists(const Thread& thread) {
-  return thread.thread_index_in_threadgroup < product(thread.threads_per_threadgroup);
+inline Thread native_thread(const Dispatch& dispatch) {
+  const Uint3 size = dispatch.group_size;
+  const Uint3 group = {::blockIdx.x, ::blockIdx.y, ::blockIdx.z};
+  const Uint3 at = {::threadIdx.x, ::threadIdx.y, ::threadIdx.z};
+  return thread_at(dispatch, group, size, at, (at.z * size.y + at.y) * size.x + at.x);
+}
+
+// A threadgroup at a ragged edge of the grid is formed by the first threads of its block, so that
+// its simdgroups are full up to the last. The block's other threads have an index beyond its size.
+inline Thread flat_thread(const Dispatch& dispatch) {
+  const Uint3 full = dispatch.group_size;
+  const Uint3 group = place(::blockIdx.x, dispatch.groups);
+  const Uint3 size = {
+      extent_at(group.x, full.x, dispatch.threads.x),
+      extent_at(group.y, full.y, dispatch.threads.y),
+      extent_at(group.z, full.z, dispatch.threads.z)};
+  return thread_at(dispatch, group, size, place(::threadIdx.x, size), ::threadIdx.x);
+}
+
+inline Thread this_thread(const Dispatch& dispatch) {
+  return __builtin_expect(dispatch.is_native, 1) ? native_thread(dispatch) : flat_thread(dispatch);
+}
+
+inline bool exists(const Dispatch& dispatch, const Thread& thread) {
+  return dispatch.is_native ||
+      thread.thread_index_in_threadgroup < product(thread.threads_per_threadgroup);
 }
 
 // What a `constant T&` refers to, as an argument: the T itself, by its bytes since a T may have

@@ -25,6 +25,8 @@ from mpskit.metal.launching import BufferParameter, Dispatch, Kernel, Library, P
 
 MAX_THREADGROUP_MEMORY = 32768
 _MAX_THREADGROUPS = 2**31 - 1
+_MAX_BLOCKS_IN_Y_AND_Z = 65535
+_MAX_BLOCK_SIZE_IN_Z = 64
 # Of each [[threadgroup(n)]] argument, and bytes readable beyond the last element of an array.
 _ALIGNMENT = _PADDING = 16
 # Bytes a thread; CUDA's own limit at first.
@@ -38,6 +40,7 @@ class _Dispatch(ctypes.Structure):
         ("threads", ctypes.c_uint * 3),
         ("group_size", ctypes.c_uint * 3),
         ("groups", ctypes.c_uint * 3),
+        ("is_native", ctypes.c_uint),
     )
 
 
@@ -110,15 +113,16 @@ class CudaKernel(Kernel):
         offsets, dynamic_memory = _places(dispatch.threadgroup_lengths)
         with _current_device(device):
             self._check_memory(device, dynamic_memory)
-            record = _Dispatch(dispatch.threads, dispatch.group_size, groups)
+            native = _is_native(dispatch, groups)
+            record = _Dispatch(dispatch.threads, dispatch.group_size, groups, native)
             values = list(self._values(arguments, offsets, device))
             addresses = [
                 ctypes.c_uint64(v.data_ptr()) if isinstance(v, torch.Tensor) else v for v in values
             ]
             self._enqueue(
                 [record, *addresses],
-                blocks=prod(groups),
-                block=_block(dispatch.group_size),
+                grid=groups if native else (prod(groups), 1, 1),
+                block=dispatch.group_size if native else (prod(dispatch.group_size), 1, 1),
                 dynamic_memory=dynamic_memory,
                 stream=torch.cuda.current_stream(device).cuda_stream,
             )
@@ -175,8 +179,8 @@ class CudaKernel(Kernel):
         self,
         values: Sequence[Any],
         *,
-        blocks: int,
-        block: tuple[int, int],
+        grid: Size3,
+        block: Size3,
         dynamic_memory: int,
         stream: int,
     ) -> None:
@@ -185,8 +189,8 @@ class CudaKernel(Kernel):
         _check(
             _driver().cuLaunchKernel(
                 self._function,
-                *(blocks, 1, 1),
-                *(*block, 1),
+                *grid,
+                *block,
                 dynamic_memory,
                 stream,
                 ctypes.addressof(addresses),
@@ -218,10 +222,14 @@ def _threadgroups(dispatch: Dispatch) -> Size3:
     return x, y, z
 
 
-def _block(group_size: Size3) -> tuple[int, int]:
-    """The shape of a threadgroup's block: CUDA allows 64 threads in z, Metal up to 1024."""
-    x, y, z = group_size
-    return x, y * z
+def _is_native(dispatch: Dispatch, groups: Size3) -> bool:
+    """Whether CUDA can launch a dispatch as it is: within its limits, and with no ragged edge."""
+    whole = all(t % g == 0 for t, g in zip(dispatch.threads, dispatch.group_size, strict=True))
+    return (
+        whole
+        and max(groups[1:]) <= _MAX_BLOCKS_IN_Y_AND_Z
+        and dispatch.group_size[2] <= _MAX_BLOCK_SIZE_IN_Z
+    )
 
 
 def _places(lengths: Sequence[int]) -> tuple[list[int], int]:
