@@ -106,6 +106,18 @@ class HostCodeTest(unittest.TestCase):
         self.assertIsNone(kernel_symbol("log_softmax_mps", symbols))
         self.objects_of_another_kind_are_told_apart(Path(step.product or ""))
 
+    def test_our_backward_does_too(self) -> None:
+        backward = SOURCE.replace("LogSoftmax.mm", "LogSoftmaxBackward.mm")
+        step = self.compiler.compile(Variant(backward, "backward"))
+        self.assertEqual(step.messages, ())
+        self.assertEqual(
+            kernel_symbol(
+                "log_softmax_backward_mps_out", defined_symbols(Path(step.product or ""))
+            ),
+            "__ZN2at6native39structured_log_softmax_backward_mps_out4impl"
+            "ERKNS_6TensorES4_xN3c1010ScalarTypeES4_",
+        )
+
     def objects_of_another_kind_are_told_apart(self, product: Path) -> None:
         other = self.context.out / "other.o"
         # The second word of the header is the processor: here x86_64.

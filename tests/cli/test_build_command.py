@@ -296,15 +296,27 @@ class WholeBuildTest(CheckoutTestCase):
         data = json.loads(outcome.output)
         self.assertEqual(outcome.exit_code, 0, outcome)
         steps = {step["name"]: step for target in data["targets"] for step in target["steps"]}
-        self.assertEqual(
-            steps["_log_softmax.out on MPS"]["detail"],
-            "log_softmax_mps_out(const Tensor &, int64_t, bool, const Tensor &)",
-        )
-        self.assertRegex(steps["LogSoftmax.metal, cpu backend"]["detail"], r"^\d\d kernels")
-        for shaders in ("bundled shaders", "shaders compiled at run time"):
-            step = steps[f"LogSoftmax.mm, {shaders}"]
-            self.assertIn("defines log_softmax_mps_out as __ZN2at6native", step["detail"])
-            self.assertTrue((out / "host" / Path(step["product"]).name).is_file())
+        for function, signature in (
+            (
+                "_log_softmax.out",
+                "log_softmax_mps_out(const Tensor &, int64_t, bool, const Tensor &)",
+            ),
+            (
+                "_log_softmax_backward_data.out",
+                "log_softmax_backward_mps_out"
+                "(const Tensor &, const Tensor &, int64_t, ScalarType, const Tensor &)",
+            ),
+        ):
+            self.assertEqual(steps[f"{function} on MPS"]["detail"], signature)
+        for stem, kernel in (
+            ("LogSoftmax", "log_softmax_mps_out"),
+            ("LogSoftmaxBackward", "log_softmax_backward_mps_out"),
+        ):
+            self.assertRegex(steps[f"{stem}.metal, cpu backend"]["detail"], r"^\d\d kernels")
+            for shaders in ("bundled shaders", "shaders compiled at run time"):
+                step = steps[f"{stem}.mm, {shaders}"]
+                self.assertIn(f"defines {kernel} as __ZN2at6native", step["detail"])
+                self.assertTrue((out / "host" / Path(step["product"]).name).is_file())
         self.assertIn("nothing is linked or run", data["targets"][2]["limits"])
 
 
