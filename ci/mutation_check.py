@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Checks that the OpInfo suite catches faults: each mutant of the patch set must fail a test.
 
-Every fault in mutations.toml is made in a copy of aten_patch by replacing text that must occur
+Every fault in mutations*.toml is made in a copy of aten_patch by replacing text that must occur
 there exactly once, and the suite runs on the copy. Prints a line a mutant with the test that
 killed it, and exits 1 if one survives.
 
     ci/mutation_check.py                    all mutants
     ci/mutation_check.py missing_barrier    those whose names begin so
     ci/mutation_check.py --list
+    ci/mutation_check.py --markdown docs/mutations.md
 
 Mutants are compiled into a cache of their own, which goes when the check ends.
 """
@@ -85,7 +86,12 @@ class Verdict:
     seconds: float
 
 
-def load_mutations(path: Path = HERE / "mutations.toml") -> tuple[Mutation, ...]:
+def load_mutations() -> tuple[Mutation, ...]:
+    """Those of all mutations*.toml beside this script."""
+    return tuple(m for path in sorted(HERE.glob("mutations*.toml")) for m in _load(path))
+
+
+def _load(path: Path) -> tuple[Mutation, ...]:
     data = tomllib.loads(path.read_text())
     files = data["files"]
     return tuple(
@@ -114,25 +120,60 @@ def judge(mutation: Mutation) -> Verdict:
 
 
 def judge_all(mutations: Sequence[Mutation]) -> list[Verdict]:
-    """One mutant for each core at a time, in order."""
+    """One mutant for each core at a time; shows each verdict, in order."""
+    verdicts = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return list(pool.map(judge, mutations))
+        for verdict in pool.map(judge, mutations):
+            _show(verdict)
+            verdicts.append(verdict)
+    return verdicts
 
 
 def _show(verdict: Verdict) -> None:
-    name, failure = verdict.mutation.name, verdict.killed_by
-    if failure is None:
+    name = verdict.mutation.name
+    if verdict.killed_by is None:
         click.echo(f"SURVIVED {name}, {verdict.mutation.why} ({verdict.seconds:.0f} s)")
         return
-    test = failure.test.rsplit("::", 1)[-1]
-    message = failure.message.strip().splitlines()[0].removeprefix("AssertionError: ")
+    test, message = _cause_of_death(verdict.killed_by)
     click.echo(f"killed   {name} by {test} ({verdict.seconds:.0f} s)\n           {message}")
+
+
+def _cause_of_death(failure: Failure) -> tuple[str, str]:
+    """The test's name, and the first line of what it said."""
+    message = failure.message.strip().splitlines()[0].removeprefix("AssertionError: ")
+    return failure.test.rsplit("::", 1)[-1], message
+
+
+def markdown(verdicts: Sequence[Verdict]) -> str:
+    """A table of the mutants and the tests that killed them."""
+    killed = [verdict for verdict in verdicts if verdict.killed_by]
+    rows = [
+        f"| `{v.mutation.name}` | {v.mutation.why} | {Path(v.mutation.file).name} | "
+        + (f"`{_cause_of_death(v.killed_by)[0]}` |" if v.killed_by else "**survived** |")
+        for v in verdicts
+    ]
+    return "\n".join(
+        (
+            "# Faults that the suite catches",
+            "",
+            "Each is made in a copy of the patch set, one at a time, and must fail a test of the",
+            "OpInfo suite. Made by `ci/mutation_check.py --markdown`.",
+            "",
+            f"{len(killed)} of {len(verdicts)} mutants killed.",
+            "",
+            "| mutant | what goes wrong | in | killed by |",
+            "| --- | --- | --- | --- |",
+            *rows,
+            "",
+        )
+    )
 
 
 @click.command(help=__doc__)
 @click.argument("names", nargs=-1)
 @click.option("--list", "only_list", is_flag=True, help="Name the mutants and stop.")
-def main(names: tuple[str, ...], only_list: bool) -> None:
+@click.option("--markdown", "table", type=click.Path(path_type=Path), help="Write a table too.")
+def main(names: tuple[str, ...], only_list: bool, table: Path | None) -> None:
     mutations = [m for m in load_mutations() if not names or m.name.startswith(names)]
     if only_list:
         for mutation in mutations:
@@ -146,8 +187,8 @@ def main(names: tuple[str, ...], only_list: bool) -> None:
             verdicts = judge_all(mutations)
     except MpskitError as error:
         raise click.ClickException(str(error)) from error
-    for verdict in verdicts:
-        _show(verdict)
+    if table:
+        table.write_text(markdown(verdicts))
     survived = [verdict for verdict in verdicts if verdict.killed_by is None]
     click.echo(f"{len(verdicts) - len(survived)} of {len(verdicts)} mutants killed")
     sys.exit(1 if survived else 0)

@@ -25,6 +25,7 @@ from opinfo.definitions.log_softmax_backward.samples import output_like
 from opinfo.op_test_case import OpTestCase
 from opinfo.settings import settings
 
+OP = LOG_SOFTMAX.name
 IGNORED = -100
 # Logits with the classes in dimension 1, and the spatial dimensions that targets share with them.
 LOGITS = {"rows": (32, 10), "wide": (4, 4099), "sequence": (3, 21, 17), "image": (2, 19, 12, 10)}

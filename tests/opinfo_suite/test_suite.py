@@ -49,7 +49,7 @@ def _replace(patch_set: Path, find: str, replacement: str) -> None:
 def test_counts_what_was_run() -> None:
     seen: list[tuple[int, int]] = []
     result = run_suite(
-        Selection(expression="test_samples_log_softmax_dims or errors"),
+        Selection(expression="test_samples_log_softmax_dims or errors_log_softmax"),
         workers=1,
         progress=lambda done, total: seen.append((done, total)),
     )
@@ -113,7 +113,7 @@ def test_a_wrong_kernel_fails_with_the_line_that_reproduces_it(
 def test_a_kernel_that_crashes_fails_its_test_alone(patch_set: Path) -> None:
     _replace(patch_set, RESULT, "return *reinterpret_cast<device float*>(ulong(8));")
     selection = Selection(
-        expression="test_samples_log_softmax_dims and float16 or errors", patch_set=patch_set
+        expression="test_samples_log_softmax_dims and float16 or errors_log_softmax", patch_set=patch_set
     )
     result = run_suite(selection, workers=1)
     assert result.failed == 2  # float16 matches bfloat16 too
