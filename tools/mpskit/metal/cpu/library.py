@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,6 +40,7 @@ from mpskit.metal.host_compiler import (
     machine_flags,
 )
 from mpskit.metal.launching import BufferParameter, Dispatch, Kernel, Library
+from mpskit.metal.sanitizer.debug_information import carrier_source
 from mpskit.metal.sanitizer.reading import Uint3, is_meant, read_report
 from mpskit.metal.sanitizer.reports import Report, SanitizerError
 from mpskit.metal.sanitizer.symbols import Symbols
@@ -332,9 +334,12 @@ def _compile(
     """Makes the library ``file``; in two steps where linking must not see the flags."""
     includes = [f"-I{folder}" for folder in _INCLUDE_DIRS]
     if in_two_steps:
-        object_file = unit.with_suffix(".o")
-        compiler.run([*flags, *includes, "-c", unit, "-o", object_file])
-        compiler.run(["-shared", object_file, "-o", file])
+        linked = [unit.with_suffix(".o")]
+        compiler.run([*flags, *includes, "-c", unit, "-o", linked[0]])
+        if sys.platform == "darwin":
+            linked.append(unit.with_name("carrier.cpp"))
+            linked[1].write_text(carrier_source(linked[0]))
+        compiler.run(["-shared", *linked, "-o", file])
     else:
         compiler.run([*flags, *includes, "-shared", unit, "-o", file])
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mpskit.metal.sanitizer.debug_information import DebugInformation, read_debug_information
 from mpskit.metal.sanitizer.reports import Line
 
 IsOurs = Callable[[str], bool]
@@ -23,7 +24,7 @@ class Symbols:
     """The line tables and inlined calls of one library, read when they are first needed.
 
     Args:
-        library: an ELF file with debug information.
+        library: a shared library with debug information.
         is_ours: whether a file belongs to the toolkit. A line there stands for the line in the
             user's file that called it.
     """
@@ -44,28 +45,31 @@ class Symbols:
     def lines_of(self, offset: int) -> tuple[Line, ...]:
         """The line and those that it was inlined into, inside out, without the toolkit's."""
         if offset not in self._known:
-            lines = (line for line in self._frames(offset) if not self._is_ours(line.file))
-            self._known[offset] = tuple(lines)
+            self._known[offset] = tuple(
+                line
+                for line in self._frames(offset)
+                if line.number and not self._is_ours(line.file)
+            )
         return self._known[offset]
 
     def _frames(self, offset: int) -> Iterator[Line]:
         """The instruction's line, then those of the calls that it was inlined from, inside out."""
+        if self._information is None or (address := self._information.address(offset)) is None:
+            return
         for unit in self._units:
-            if line := unit.line_at(offset):
+            if line := unit.line_at(address):
                 yield line
-                yield from unit.calls_around(offset)
+                yield from unit.calls_around(address)
+
+    @cached_property
+    def _information(self) -> DebugInformation | None:
+        return read_debug_information(self._library)
 
     @cached_property
     def _units(self) -> list[_Unit]:
-        from elftools.common.exceptions import ELFError
-        from elftools.elf.elffile import ELFFile
-
-        try:
-            # The file stays open with the object: debug information is read piece by piece.
-            elf = ELFFile(self._library.open("rb"))
-        except ELFError:
+        if self._information is None:
             return []
-        dwarf = elf.get_dwarf_info()
+        dwarf = self._information.dwarf
         return [_Unit(dwarf, unit) for unit in dwarf.iter_CUs()]
 
 
