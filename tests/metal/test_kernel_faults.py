@@ -135,6 +135,26 @@ def test_a_time_limit_is_positive(lib):
         lib.fill(torch.zeros(8, dtype=torch.int), timeout=0)
 
 
+@pytest.mark.parametrize("name", ["spin", "meet_for_ever", "sum_for_ever"])
+def test_an_interrupt_ends_a_kernel(lib, name):
+    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        getattr(lib, name)(torch.zeros(256, dtype=torch.int), group_size=64, timeout=60)
+    works(lib)
+
+
+def test_an_interrupt_that_the_program_handles_itself_ends_no_kernel(lib):
+    caught = []
+    previous = signal.signal(signal.SIGINT, lambda *_: caught.append(1))
+    try:
+        threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        with pytest.raises(KernelTimeoutError):
+            lib.spin(torch.zeros(256, dtype=torch.int), group_size=64, timeout=0.4)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert caught == [1]
+
+
 def test_one_threads_fault_leaves_others_alone(lib):
     failures = []
 

@@ -108,6 +108,7 @@ struct Dispatch {
   Uint3 group_size;
   unsigned workers; // OS threads to spread the threadgroups over
   double timeout; // seconds, 0 for none
+  bool interruptible; // by SIGINT
   // One for each of `buffers`, then those that these point to; null where nothing is checked.
   const Buffer* sanitized;
   unsigned buffer_count;
@@ -115,7 +116,7 @@ struct Dispatch {
 
 // ---- what came of a dispatch ----
 
-enum class Failure : unsigned { none, refused, fault, timeout };
+enum class Failure : unsigned { none, refused, fault, timeout, interrupted };
 
 enum class Check : unsigned {
   out_of_bounds,

@@ -12,13 +12,19 @@
 #include <pthread.h>
 #include <signal.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 namespace {
 
-// Sent to the workers of a dispatch whose time is over. Ignored by default, should one come late.
-constexpr int timeout_signal = SIGURG;
-constexpr int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
-constexpr int signal_count = sizeof fault_signals / sizeof fault_signals[0] + 1;
+// Sent to the workers of a launch that is to end. Ignored by default, should one come late.
+constexpr int stop_signal = SIGURG;
+constexpr int handled_signals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
+                                   SIGTRAP, SIGINT, stop_signal};
+constexpr int signal_count = sizeof handled_signals / sizeof handled_signals[0];
+
+// Where a handler tells the watchdog that the user interrupts the process.
+constexpr char interrupt_byte = 'i';
+volatile int interrupt_pipe = -1;
 
 // A place in the block that each OS thread has from its start.
 #if defined(__linux__)
@@ -26,10 +32,6 @@ constexpr int signal_count = sizeof fault_signals / sizeof fault_signals[0] + 1;
 #else
 #define MPSKIT_FAST_TLS
 #endif
-
-constexpr int handled_signal(int index) {
-  return index + 1 < signal_count ? fault_signals[index] : timeout_signal;
-}
 
 // The registers of a signal's context.
 class Context {
@@ -102,14 +104,14 @@ class Handlers {
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     sigemptyset(&ours.sa_mask);
     for (int i = 0; i < signal_count; ++i)
-      sigaction(handled_signal(i), &ours, &previous_[i]);
+      sigaction(handled_signals[i], &ours, &previous_[i]);
   }
 
   void release() {
     std::lock_guard lock(mutex_);
     if (--users_ > 0) return;
     for (int i = 0; i < signal_count; ++i)
-      sigaction(handled_signal(i), &previous_[i], nullptr);
+      sigaction(handled_signals[i], &previous_[i], nullptr);
   }
 
  private:
@@ -129,7 +131,10 @@ Handlers& handlers() {
 void Handlers::handle(int signal, siginfo_t* info, void* context) {
   const int saved = errno;
   Context registers(context);
-  if (!interruptible || !interruptible->interrupt(signal, *info, registers)) {
+  if (signal == SIGINT) {
+    (void)!write(interrupt_pipe, &interrupt_byte, 1);
+    handlers().pass_on(signal, info, context);
+  } else if (!interruptible || !interruptible->interrupt(signal, *info, registers)) {
     handlers().pass_on(signal, info, context);
   }
   errno = saved;
@@ -137,12 +142,13 @@ void Handlers::handle(int signal, siginfo_t* info, void* context) {
 
 void Handlers::pass_on(int signal, siginfo_t* info, void* context) {
   for (int i = 0; i < signal_count; ++i) {
-    if (handled_signal(i) != signal) continue;
+    if (handled_signals[i] != signal) continue;
     const struct sigaction& before = previous_[i];
     if (before.sa_flags & SA_SIGINFO) {
       before.sa_sigaction(signal, info, context);
-    } else if (before.sa_handler == SIG_DFL && signal != timeout_signal) {
+    } else if (before.sa_handler == SIG_DFL && signal != stop_signal) {
       sigaction(signal, &before, nullptr); // the instruction faults again, this time for good
+      if (signal == SIGINT) raise(signal);
     } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
       before.sa_handler(signal);
     }

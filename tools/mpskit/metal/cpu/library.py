@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -125,6 +127,7 @@ class CpuKernel(Kernel):
                 group_size=Uint3(*dispatch.group_size),
                 workers=torch.get_num_threads(),
                 timeout=dispatch.timeout or 0.0,
+                interruptible=_is_interruptible(),
             ),
         )
 
@@ -136,6 +139,8 @@ class CpuKernel(Kernel):
             self._raise_failure(outcome, record)
 
     def _raise_failure(self, outcome: Outcome, record: DispatchRecord) -> None:
+        if outcome.failure == Failure.INTERRUPTED:
+            raise KeyboardInterrupt
         message = outcome.message.decode()
         if outcome.failure == Failure.REFUSED:
             raise LaunchError(f"{self.name}: {message}.")
@@ -166,6 +171,8 @@ class SanitizedKernel(CpuKernel):
         record.buffer_count = len(buffers)
         outcome = Outcome()
         _runtime().mpskit_dispatch(ctypes.byref(record), ctypes.byref(outcome))
+        if outcome.failure == Failure.INTERRUPTED:
+            raise KeyboardInterrupt
         reports = list(self._reports(outcome))
         ended_early = outcome.failure in (Failure.FAULT, Failure.TIMEOUT)
         fault = self._placed_message(outcome) if ended_early else None
@@ -257,6 +264,14 @@ class _Memory:
         if isinstance(self.argument, Packed):
             return self.argument.item_size
         return self.argument.element_size()
+
+
+def _is_interruptible() -> bool:
+    """Whether Ctrl-C raises KeyboardInterrupt in this thread, and no handler of the program's runs."""
+    return (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
 
 
 def _cell_bytes(size: int) -> int:

@@ -9,10 +9,10 @@
 #include "fiber.h"
 #include "sanitizer/sanitizer.h"
 #include "stack.h"
+#include "watchdog.h"
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -41,19 +41,25 @@ struct Simdgroup {
 };
 
 // One launch, shared by the workers that take threadgroups from it.
-struct Launch {
+struct Launch final : Stoppable {
   const Dispatch* dispatch;
   Uint3 groups;
   std::uint64_t group_count;
   Sanitizer* sanitizer = nullptr;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> failed{false};
-  std::atomic<bool> timed_out{false};
   std::mutex mutex;
   std::vector<pthread_t> os_threads; // that work for it
   Failure failure = Failure::none;
   std::string message;
   const void* pc = nullptr; // of a fault
+
+  double timeout() const override { return dispatch->timeout; }
+  bool interruptible() const override { return dispatch->interruptible; }
+  void signal_workers() override {
+    std::lock_guard lock(mutex);
+    for (pthread_t thread : os_threads) pthread_kill(thread, stop_signal);
+  }
 
   void fail(Failure how, const std::string& what, const void* where = nullptr) {
     std::lock_guard lock(mutex);
@@ -346,8 +352,8 @@ void Worker::resume(unsigned fiber) {
   in_fiber_ = false;
   if (interruption_.signal) {
     explain_interruption();
-  } else if (launch_->timed_out.load(std::memory_order_relaxed)) {
-    interruption_ = {timeout_signal, 0, nullptr, nullptr, false};
+  } else if (launch_->stop.load(std::memory_order_relaxed) != Failure::none) {
+    interruption_ = {stop_signal, 0, nullptr, nullptr, false};
     explain_interruption();
   }
 }
@@ -532,17 +538,17 @@ bool Worker::holds_state(const void* address) const {
 
 // Called in a signal handler.
 bool Worker::interrupt(int signal, const siginfo_t& info, Context& context) {
-  const bool is_timeout = signal == timeout_signal;
+  const bool is_stop = signal == stop_signal;
   if (!in_fiber_) {
-    return is_timeout;
+    return is_stop;
   }
   const char* stack = context.stack_pointer();
   const auto any_stack = [&](auto test) {
     return std::any_of(stacks_.begin(), stacks_.end(), test);
   };
-  if (is_timeout) {
+  if (is_stop) {
     const char* switching = reinterpret_cast<const char*>(&mpskit_switch_stack);
-    const bool in_kernel = launch_->timed_out && !critical_ &&
+    const bool in_kernel = launch_->stop.load() != Failure::none && !critical_ &&
         !(context.pc() >= switching && context.pc() < mpskit_switch_stack_end) &&
         any_stack([&](const Stack& mine) { return mine.holds(stack); });
     if (!in_kernel) {
@@ -550,9 +556,9 @@ bool Worker::interrupt(int signal, const siginfo_t& info, Context& context) {
     }
   }
   const auto* address = static_cast<const char*>(info.si_addr);
-  interruption_ = {signal, info.si_code, is_timeout ? nullptr : address, context.pc(), false};
+  interruption_ = {signal, info.si_code, is_stop ? nullptr : address, context.pc(), false};
   interruption_.in_guard = any_stack([&](const Stack& mine) {
-    return mine.guards(stack) || (!is_timeout && mine.guards(address));
+    return mine.guards(stack) || (!is_stop && mine.guards(address));
   });
   in_fiber_ = false;
   static void* nowhere;
@@ -599,8 +605,8 @@ void Worker::explain_interruption() {
   describe_thread(current_);
   const std::string where = "thread " + text_of(thread_.thread_position_in_threadgroup) +
       " of threadgroup " + text_of(thread_.threadgroup_position_in_grid);
-  if (what.signal == timeout_signal) {
-    launch_->fail(Failure::timeout, where + " was running", what.pc);
+  if (what.signal == stop_signal) {
+    launch_->fail(launch_->stop, where + " was running", what.pc);
     return;
   }
   if (sanitizer_) sanitizer_->faulted();
@@ -715,38 +721,15 @@ const Runtime runtime{
     current_position, simd_gather,   simdgroup_barrier, threadgroup_barrier, threadgroup_memory,
     on_access,        on_misaligned, on_fence,          at_return};
 
-// Ends a launch when its time is over.
-class Watchdog {
+// While it lives, a launch ends when its time is over or the user interrupts it.
+class Watched {
  public:
-  Watchdog(Launch& launch, double seconds) : launch_(launch) {
-    if (seconds > 0) thread_ = std::thread([this, seconds] { watch(seconds); });
-  }
-  ~Watchdog() {
-    {
-      std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    wake_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
+  explicit Watched(Launch& launch) : launch_(launch) { the_watchdog().watch(launch); }
+  ~Watched() { the_watchdog().forget(launch_); }
+  Watched(const Watched&) = delete;
 
  private:
-  void watch(double seconds) {
-    std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return over_; })) return;
-    launch_.timed_out = true;
-    // A thread inside the runtime is left alone, so more than one signal may be needed.
-    while (!wake_.wait_for(lock, std::chrono::milliseconds(2), [&] { return over_; })) {
-      std::lock_guard workers(launch_.mutex);
-      for (pthread_t thread : launch_.os_threads) pthread_kill(thread, timeout_signal);
-    }
-  }
-
   Launch& launch_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool over_ = false;
-  std::thread thread_;
 };
 
 void run_on_workers(Launch& launch) {
@@ -797,7 +780,7 @@ mpskit_dispatch(const Dispatch* dispatch, Outcome* outcome) {
   launch.group_count = std::uint64_t{launch.groups.x} * launch.groups.y * launch.groups.z;
   handlers().acquire();
   {
-    Watchdog watchdog(launch, dispatch->timeout);
+    const Watched watched(launch);
     if (dispatch->sanitized) {
       run_sanitized(launch, *outcome);
     } else {

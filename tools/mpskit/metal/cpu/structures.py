@@ -65,6 +65,7 @@ class DispatchRecord(ctypes.Structure):
         ("group_size", Uint3),
         ("workers", ctypes.c_uint),
         ("timeout", ctypes.c_double),
+        ("interruptible", ctypes.c_bool),
         ("sanitized", ctypes.POINTER(Buffer)),
         ("buffer_count", ctypes.c_uint),
     )
@@ -94,3 +95,4 @@ class Failure(IntEnum):
     REFUSED = 1
     FAULT = 2
     TIMEOUT = 3
+    INTERRUPTED = 4
