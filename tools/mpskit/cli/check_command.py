@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mpskit.cli.options import json_option
+from mpskit.cli.options import json_option, patch_set_option
 from mpskit.cli.output import show_json
 from mpskit.errors import MpskitError
 from mpskit.metal import DEFAULT_METAL_VERSION
@@ -19,7 +19,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 @click.command("check")
-@click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="FILE…")
+@click.argument("files", type=click.Path(path_type=Path), nargs=-1, metavar="FILE…")
 @click.option(
     "--include",
     "include_dirs",
@@ -36,15 +36,27 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
     metavar="N",
     help="__METAL_VERSION__: 310, 320, 400, …",
 )
+@patch_set_option
 @json_option
 def command(
-    files: tuple[Path, ...], include_dirs: tuple[Path, ...], metal_version: int, as_json: bool
+    files: tuple[Path, ...],
+    include_dirs: tuple[Path, ...],
+    metal_version: int,
+    patch_set: Path | None,
+    as_json: bool,
 ) -> int:
     """Say what is wrong with the Metal source FILEs: lint and compile them. Runs nothing.
+
+    With --patch-set, its headers are found, and without a FILE, all of its own are checked.
 
     A rule's name stands in brackets behind its message; `// mpskit: allow(rule)` on the line, or
     above it, silences it. Exits with 1 where there is an error, with 0 otherwise.
     """
+    if patch_set is not None:
+        include_dirs = (*include_dirs, patch_set / "aten/src")
+        files = files or _metal_files(patch_set)
+    if not files:
+        raise click.UsageError("Name a FILE, or a patch set with --patch-set DIR.")
     for file in files:
         _require(file)
     checked = [
@@ -58,6 +70,14 @@ def command(
             _show(found)
         click.echo(_summary([found for _, found in checked]))
     return 1 if any(found.errors for _, found in checked) else 0
+
+
+def _metal_files(directory: Path) -> tuple[Path, ...]:
+    """The Metal sources of a patch set."""
+    from mpskit.patching import load_patch_set
+
+    files = [file.path for patch in load_patch_set(directory).patches for file in patch.files]
+    return tuple(directory / path for path in files if path.endswith(".metal"))
 
 
 def _require(file: Path) -> None:

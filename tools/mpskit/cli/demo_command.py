@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from mpskit.checkout import Checkout, make_skeleton
+from mpskit.cli.options import patch_set_option
 from mpskit.cli.output import progress, show
 from mpskit.errors import MpskitError
 from mpskit.patching import Applied, apply, load_patch_set
@@ -20,7 +21,8 @@ from mpskit.patching import Applied, apply, load_patch_set
 @click.command("demo")
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
 @click.option("-k", "expression", metavar="EXPR", help="Only tests whose names match, as pytest.")
-def command(directory: Path | None, expression: str | None) -> None:
+@patch_set_option
+def command(directory: Path | None, expression: str | None, patch_set: Path | None) -> None:
     """Run the whole job on a small PyTorch checkout: apply, compile, test, write the PR.
 
     Everything is made in DIRECTORY, which must not exist yet or be empty; in a new temporary
@@ -34,14 +36,14 @@ def command(directory: Path | None, expression: str | None) -> None:
     from mpskit.verify.suite import Selection, run_suite
 
     home = _home(directory)
-    patch_set = load_patch_set()
+    loaded = load_patch_set(patch_set)
     with _step("1. A small PyTorch checkout from the installed torch wheel") as said:
         with progress("writing files") as update:
             skeleton = make_skeleton(home / "pytorch", update)
         said.append(f"{skeleton.files} files of PyTorch {skeleton.torch_version}")
     checkout = Checkout.open(skeleton.directory)
     with _step("2. The patch set, applied and committed") as said:
-        applied = apply(checkout, patch_set)
+        applied = apply(checkout, loaded)
         said += [f"{path}" for path in applied.plan.paths]
         said.append(f"branch {applied.head.name}")
     with _step("3. The Metal kernels, compiled for this machine") as said:
@@ -50,13 +52,15 @@ def command(directory: Path | None, expression: str | None) -> None:
             said.append(f"{source.name}: {len(dir(library))} kernels")
     with _step("4. PyTorch's OpInfo samples and ours, run on those kernels"):
         with progress("tests") as update:
-            selection = Selection(expression=expression, patch_set=checkout.root)
+            brings_ops = (loaded.directory / "opinfo").is_dir()
+            tested = loaded.directory if brings_ops else checkout.root
+            selection = Selection(expression=expression, patch_set=tested)
             result = run_suite(selection, progress=update)
         show_result(result)
     report = home / "report.json"
     report.write_text(json.dumps(result.to_json(), indent=2))
     with _step("5. The pull request: its text, and what stands in its way"):
-        proposal = prepare(checkout, patch_set, report=report, scope=Scope(build=False, run=False))
+        proposal = prepare(checkout, loaded, report=report, scope=Scope(build=False, run=False))
         text = "\n".join(request.text for request in proposal.requests)
         (home / "PR.md").write_text(text)
         click.echo(text)
