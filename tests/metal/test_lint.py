@@ -47,6 +47,24 @@ BROKEN: dict[str, list[tuple[str, str]]] = {
         ("float f(vec<float, 4>* x) { return x->x; }", "* x"),
         (in_kernel("float* p = &x[1];\nx[0] = *p;"), "* p"),
         (in_kernel("const uint &m = n;"), "&m"),
+        ("void g(device float* p) {}\n" + in_kernel("float a = 1; g(&a);"), "&a"),
+        ("void g(device float* p) {}\n" + in_kernel("threadgroup float s[4];\ng(s);"), "s)"),
+        ("void g(thread float& p) {}\n" + in_kernel("g(x[tid]);"), "x[tid])"),
+        ("void g(constant uint& p) {}\n" + in_kernel("uint a[2] = {n, n}; g(a[1]);"), "a[1])"),
+        (in_kernel("constant uint* q = &n;\ndevice uint* r = q; x[0] = *r;"), "q; x"),
+        (in_kernel("float a = 1;\ndevice float* p = &a; x[0] = *p;"), "&a"),
+    ],
+    "kernel-return": [
+        ("kernel int k(device float* x) { return 1; }", "kernel int"),
+        ("[[kernel]] float3 k(device float* x) { return 1; }", "[[kernel"),
+    ],
+    "host-name": [
+        ("template <typename T> kernel void a(device T* x) {}\n"
+         "template [[kernel]] void a<float>(device float*);", "template [["),
+    ],
+    "tensor": [
+        ("kernel void k(tensor<device half, dextents<int, 2>> a [[buffer(0)]]) {}", "tensor<"),
+        ("void f(thread cooperative_tensor<float>& t) {}", "cooperative"),
     ],
     "double": [
         (in_kernel("double s = 0;"), "double"),
@@ -181,6 +199,14 @@ RIGHT: dict[str, list[str]] = {
         "template <typename F, enable_if_t<is_same_v<F, int*>>* = nullptr> void f(F x) {}",
         "int f(int a, int b, bool c = 1 & 2) { return a * b & c; }",
         "using P = device float*;\nfloat f(P p) { return *p; }",
+        "void g(device float* p, thread float& q) {}\n" + in_kernel("float a; g(x, a); g(&x[1], a);"),
+        "void g(device float* p);\nvoid g(thread float* p);\n" + in_kernel("float a; g(&a);"),
+        "template <typename P> void g(P p) {}\n" + in_kernel("float a; g(&a); g(x);"),
+        "void g(threadgroup float* p) {}\n" + in_kernel(
+            "threadgroup float s[4]; g(s); g(&s[1]); threadgroup float* p = s; g(p); g(p + 1);"),
+        "struct S { device float* p; };\nvoid g(device float* p) {}\n"
+        + in_kernel("S s; s.p = x; g(s.p); device float* q = s.p; g(q); auto r = x; g(r);"),
+        "void g(device float* p) {}\n" + in_kernel("float a; { device float* a = x; g(a); }"),
         in_kernel("device float* p = x; const device float* q = p; int a = 2; a * n;"),
         in_kernel("const auto* p = &x[1]; auto& r = x[0]; thread float* t; x[0] = *p * r;"),
         "struct S { float operator()(float a) const constant { return a; } };",
@@ -190,6 +216,18 @@ RIGHT: dict[str, list[str]] = {
     "double": [
         'constant char text[] = "double"; // double\nfloat doubled(float x) { return 2.0 * x; }',
         "struct S { int double_; };",
+    ],
+    "kernel-return": [
+        "using Nothing = void;\nkernel Nothing k(device float* x) {}",
+        "extern \"C\" kernel void k(device float* x) {}\n[[kernel]] void l(device float* x) {}",
+    ],
+    "host-name": [
+        "template <typename T> kernel void a(device T* x) {}\n"
+        'template [[host_name("a_float")]] [[kernel]] void a<float>(device float*);\n'
+        "template <typename T> T f(T x) { return x; }\ntemplate float f<float>(float);",
+    ],
+    "tensor": [
+        "template <typename T> struct tensor { T x; };\nvoid f(thread tensor<float>& t) {}",
     ],
     "write-to-constant": [
         in_kernel("*(device float*)address = 1;", "constant ulong& address"),
@@ -256,6 +294,7 @@ RIGHT: dict[str, list[str]] = {
         "struct S { int a; static constant int b = 2; float c = 1; };\nenum E { A, B };",
         "int f(int a);\nusing T = int;\ntypedef float4 U;\nint constant late = 1;",
         "template <typename T> constexpr bool is_mine = false;",
+        "struct Later;\nnamespace a { class B; union C; }",
         "static_assert(sizeof(int) == 4, \"int\");\nextern constant int elsewhere;",
     ],
     "fast-math": [

@@ -14,39 +14,21 @@ from mpskit.metal.frontend.function_constants import (
     check_value,
     function_constants,
 )
+from mpskit.metal.frontend.positions import BUILTINS, nearest, refusal
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Attribute, Function, Program, Run
 from mpskit.metal.frontend.tokens import Source
 
-# MSL's kernel attributes that say where a thread stands; all are fields of abi::Thread, or
-# functions of them (see codegen/entry.h).
-BUILTINS = frozenset(
-    {
-        "thread_position_in_grid",
-        "thread_position_in_threadgroup",
-        "thread_index_in_threadgroup",
-        "thread_index_in_simdgroup",
-        "thread_index_in_quadgroup",
-        "threadgroup_position_in_grid",
-        "threads_per_grid",
-        "threads_per_threadgroup",
-        "threads_per_simdgroup",
-        "threadgroups_per_grid",
-        "thread_execution_width",
-        "dispatch_threads_per_threadgroup",
-        "dispatch_simdgroups_per_threadgroup",
-        "dispatch_quadgroups_per_threadgroup",
-        "simdgroup_index_in_threadgroup",
-        "simdgroups_per_threadgroup",
-        "quadgroup_index_in_threadgroup",
-        "quadgroups_per_threadgroup",
-        "grid_origin",
-        "grid_size",
-    }
-)
 MAX_THREADS_PER_THREADGROUP = 1024
 MAX_BUFFERS = 31
 _ALIAS_DEPTH = 8
 _NAME_DEPTH = 8
+# Types of what no kernel on buffers has.
+GRAPHICS_TYPE = re.compile(
+    r"texture(?:1d|2d|3d|cube|2d_ms)(?:_array)?|texture_buffer|sampler"
+    r"|depth(?:2d|cube|2d_ms)(?:_array)?|(?:instance|primitive)?_?acceleration_structure"
+    r"|(?:visible|intersection)_function_table|intersect(?:or|ion_query)|imageblock"
+    r"|mesh_grid_properties"
+)
 _HOST_NAME = re.compile(r"[^\\\"\x00-\x1f]+")
 
 
@@ -128,6 +110,7 @@ def _host_name(program: Program, function: Function) -> str | None:
 
 
 def _plain(program: Program, function: Function) -> Kernel:
+    _check_return_type(program, function)
     path = "::".join(("", *function.scope, function.name))
     return Kernel(
         host_name=_host_name(program, function) or path.removeprefix("::"),
@@ -139,11 +122,21 @@ def _plain(program: Program, function: Function) -> Kernel:
     )
 
 
+def _check_return_type(program: Program, function: Function) -> None:
+    hidden = {i for span in program.attribute_spans(function.head) for i in span}
+    names = [i for i in function.head if program.tokens[i].kind == "identifier" and i not in hidden]
+    texts = [program.text(i) for i in names]
+    kind = [text for text in texts if text not in ("kernel", "static", "inline", "extern")]
+    if len(kind) > 1 and kind[0] != "void" and kind[0] not in program.aliases:
+        what = f"kernel '{function.name}' returns {kind[0]}; kernels return void"
+        raise _error(program, function.head.begin, what, rule="kernel-return")
+
+
 def _instantiated(program: Program, function: Function) -> Kernel:
     templates = _templates_of(program, function)
     if not templates:
-        name = function.name
-        raise _error(program, function.whole.begin, f"no kernel template is named {name!r}")
+        name = function.name.partition("<")[0].replace(" ", "")
+        raise _error(program, function.whole.begin, f"no kernel template is named '{name}'")
     # Of overloads the one that is meant, of its declarations the one that says most: a forward
     # declaration need not carry the attributes.
     given = _parameter_types(program, function)
@@ -328,7 +321,13 @@ def _parameters(program: Program, function: Function) -> tuple[Parameter, ...]:
             replace(p, index=next(free, MAX_BUFFERS)) if p.kind == kind and p.index < 0 else p
             for p in parameters
         ]
+    bound: dict[tuple[str, int], Parameter] = {}
     for parameter, run in zip(parameters, program.split(function.parameters), strict=True):
+        key = (parameter.kind, parameter.index)
+        if parameter.index >= 0 and (first := bound.setdefault(key, parameter)) is not parameter:
+            where = f"{parameter.kind} index {parameter.index}"
+            what = f"'{first.name}' and '{parameter.name}' are both at {where}"
+            raise _error(program, run.begin, what, rule="buffer-index")
         if parameter.index >= MAX_BUFFERS:
             what = f"buffer index {parameter.index}: the last one is {MAX_BUFFERS - 1}"
             raise _error(program, run.begin, what, rule="buffer-index")
@@ -355,13 +354,29 @@ def _parameter(names: Names, run: Run) -> Parameter:
         )
     for attribute in attributes:
         if attribute.name in BUILTINS:
+            if what := refusal(attribute.name, texts):
+                raise _error(program, run.begin, what, rule="kernel-parameter")
             return Parameter(name, "builtin", builtin=attribute.name)
-    if any(a.name in ("texture", "sampler", "texture_buffer") for a in attributes):
-        what = f"'{name}' is a texture or sampler; only buffers and thread positions are supported"
-        raise _error(program, run.begin, what, rule="texture")
+    raise _unbound(program, run, name, attributes, texts)
+
+
+def _unbound(
+    program: Program, run: Run, name: str, attributes: Sequence[Attribute], texts: Sequence[str]
+) -> CompileError:
+    """Says why nothing fills a parameter."""
+    if any(a.name in ("texture", "sampler", "texture_buffer") for a in attributes) or any(
+        GRAPHICS_TYPE.fullmatch(text) for text in texts
+    ):
+        what = f"'{name}' is a texture, sampler or the like; mpskit runs kernels on buffers"
+        return _error(program, run.begin, what, rule="texture")
+    if any(a.name == "buffer" for a in attributes):
+        kind = " ".join(t for t in texts if t not in ("const", name))
+        what = f"parameter '{name}' is a value in a buffer: write 'constant {kind}& {name}'"
+        return _error(program, run.begin, what, rule="kernel-parameter")
     known = ", ".join(f"[[{a.name}]]" for a in attributes) or "no attribute"
+    near = next((n for a in attributes if (n := nearest(a.name))), "")
     what = f"parameter '{name}' has {known}; a value parameter needs one that gives a position"
-    raise _error(program, run.begin, what, rule="kernel-parameter")
+    return _error(program, run.begin, what + near, rule="kernel-parameter")
 
 
 def _is_array(program: Program, name: int | None) -> bool:

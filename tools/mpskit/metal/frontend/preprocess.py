@@ -74,6 +74,9 @@ def _about_includes(diagnostic: Diagnostic) -> Diagnostic:
     """One wording for what every compiler says in its own."""
     if match := _NOT_FOUND.fullmatch(diagnostic.message):
         name = match["a"] or match["b"] or match["c"]
+        if name.startswith("MetalPerformancePrimitives"):
+            message = f"'{name}' is not supported; mpskit runs kernels on buffers"
+            return Diagnostic(diagnostic.location, diagnostic.severity, message, "tensor")
         message = f"no include folder has '{name}'"
         return Diagnostic(diagnostic.location, diagnostic.severity, message)
     return diagnostic

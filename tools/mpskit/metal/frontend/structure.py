@@ -389,8 +389,8 @@ class Program:
         self, whole: Run, statement: Run, scope: tuple[str, ...], is_template: bool
     ) -> None:
         first = self.declared_name(statement)
-        if first is None or first == statement.begin:
-            return
+        if first is None or {self.text(i) for i in Run(statement.begin, first)} <= _CLASS_KEYS:
+            return  # nothing, or a class that is announced
         common = self.attributes(Run(statement.begin, first))
         for item in self.split(Run(first, statement.end)):
             name = self.declared_name(item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -135,7 +135,8 @@ class Brackets:
                     raise self._error(token, f"brackets nest deeper than {MAX_BRACKET_DEPTH}")
             elif text in _CLOSING.values():
                 if not open_brackets or _CLOSING[tokens[open_brackets[-1]].text] != text:
-                    raise self._error(token, f"'{text}' has no partner")
+                    lonely = self._unclosed(tokens, open_brackets, text) or token
+                    raise self._error(lonely, f"'{lonely.text}' has no partner")
                 opening = open_brackets.pop()
                 open_angles.pop()
                 self._partner[opening] = index
@@ -152,6 +153,12 @@ class Brackets:
         if open_brackets:
             token = tokens[open_brackets[-1]]
             raise self._error(token, f"'{token.text}' has no partner")
+
+    @staticmethod
+    def _unclosed(tokens: Sequence[Token], opened: Sequence[int], closing: str) -> Token | None:
+        """The innermost open bracket, where one around it is the one that is closed."""
+        closes = any(_CLOSING[tokens[index].text] == closing for index in opened)
+        return tokens[opened[-1]] if closes else None
 
     def partner(self, index: int) -> int:
         """The index of the bracket that belongs to the one at ``index``."""

@@ -15,7 +15,7 @@ from mpskit.metal.errors import CompileError, Diagnostic, Location
 from mpskit.metal.frontend.kernels import read_kernels
 from mpskit.metal.frontend.sources import SourceLines
 from mpskit.metal.frontend.structure import Program
-from mpskit.metal.lint import barriers, calls, divergence, memory, numerics, words
+from mpskit.metal.lint import barriers, calls, divergence, memory, numerics, spaces, words
 from mpskit.metal.lint.rules import RULES, Check, Rule
 
 __all__ = ["RULES", "Rule", "is_allowed", "lint"]
@@ -23,10 +23,13 @@ __all__ = ["RULES", "Rule", "is_allowed", "lint"]
 _CHECKS: tuple[Check, ...] = (
     words.refused_words,
     words.graphics,
+    words.tensors,
     words.program_scope_variables,
     memory.missing_address_spaces,
+    spaces.mismatched_spaces,
     memory.writes_to_constant,
     memory.variable_length_arrays,
+    calls.nameless_kernels,
     calls.kernel_calls,
     calls.recursion,
     numerics.fast_math,
@@ -60,7 +63,12 @@ def lint(
     try:
         read_kernels(program)
     except CompileError as error:
-        found.update(error.diagnostics)
+        said = {(d.location.file, d.location.line, d.rule) for d in found}
+        found.update(
+            d
+            for d in error.diagnostics
+            if not d.rule or (d.location.file, d.location.line, d.rule) not in said
+        )
     return sorted(found, key=lambda d: (d.location.file, d.location.line, d.location.column))
 
 

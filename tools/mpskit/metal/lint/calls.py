@@ -11,6 +11,17 @@ from mpskit.metal.lint.rules import Finding
 _BEFORE_CALL = frozenset({"return", "else", "do", "case", "and", "or", "not"})
 
 
+def nameless_kernels(program: Program) -> Iterator[Finding]:
+    """Instantiations of kernel templates that no host can name."""
+    for function in program.functions:
+        names = {attribute.name for attribute in function.attributes}
+        if function.is_instantiation and function.is_kernel and "host_name" not in names:
+            message = (
+                f"the instantiation of '{function.name.partition('<')[0].strip()}' has no name"
+            )
+            yield Finding("host-name", function.whole.begin, message)
+
+
 def kernel_calls(program: Program) -> Iterator[Finding]:
     """Calls of kernels.
 

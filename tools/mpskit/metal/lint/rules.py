@@ -41,7 +41,8 @@ RULES = {
             "address-space",
             "error",
             "Metal has no generic address space: every pointer and reference says where it points. "
-            "Write device, constant, threadgroup or thread in front of the type.",
+            "Write device, constant, threadgroup or thread in front of the type. What lies in one "
+            "space cannot be reached through a pointer to another.",
         ),
         Rule(
             "double",
@@ -64,14 +65,19 @@ RULES = {
         Rule(
             "buffer-index",
             "error",
-            "A kernel's argument table has buffers 0 to 30. Put several small arguments into one "
-            "struct.",
+            "A kernel's argument table has buffers 0 to 30, one argument in each. Put several "
+            "small arguments into one struct.",
         ),
         Rule(
             "kernel-parameter",
             "error",
             "A kernel's value parameter is filled by the GPU: it needs an attribute such as "
             "[[thread_position_in_grid]]. Values from the host come through constant T&.",
+        ),
+        Rule(
+            "kernel-return",
+            "error",
+            "The host cannot take a value back. Return void, and write the result to a buffer.",
         ),
         Rule(
             "recursion",
@@ -125,11 +131,23 @@ RULES = {
             "of the graphics pipeline are out of its scope. Keep them in a file of their own.",
         ),
         Rule(
+            "tensor",
+            "error",
+            "mpskit runs kernels on buffers: Metal 4's tensors and MetalPerformancePrimitives are "
+            "out of its scope. Keep them in a file of their own.",
+        ),
+        Rule(
             "program-scope-variable",
             "error",
             "A variable at program scope lives in the constant address space: write constant T x "
             "= value. What kernels change belongs into a buffer or a kernel's own variables; a "
             "threadgroup variable is declared in the kernel.",
+        ),
+        Rule(
+            "host-name",
+            "warning",
+            "The host finds an instantiation by its host name only, for its own is mangled. Write "
+            'template [[host_name("name")]] [[kernel]] void f<T>(…).',
         ),
         Rule(
             "fast-math",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from mpskit.metal.frontend.kernels import GRAPHICS_TYPE
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Program
 from mpskit.metal.lint.rules import Finding
 
@@ -24,12 +24,6 @@ _WORDS = {
     "__asm__": ("inline-assembly", "inline assembly is not supported"),
     "__asm": ("inline-assembly", "inline assembly is not supported"),
 }
-_GRAPHICS_TYPE = re.compile(
-    r"texture(?:1d|2d|3d|cube|2d_ms)(?:_array)?|texture_buffer|sampler"
-    r"|depth(?:2d|cube|2d_ms)(?:_array)?|(?:instance|primitive)?_?acceleration_structure"
-    r"|(?:visible|intersection)_function_table|intersect(?:or|ion_query)|imageblock"
-    r"|mesh_grid_properties"
-)
 _GRAPHICS_FUNCTIONS = frozenset({"vertex", "fragment", "mesh", "object", "intersection", "visible"})
 
 
@@ -49,7 +43,7 @@ def graphics(program: Program) -> Iterator[Finding]:
     """Textures, ray tracing and the functions of other pipelines."""
     own = {head.name for head in program.classes} | program.aliases.keys()
     for index, token in enumerate(program.tokens):
-        if token.kind == "identifier" and _GRAPHICS_TYPE.fullmatch(token.text):
+        if token.kind == "identifier" and GRAPHICS_TYPE.fullmatch(token.text):
             follows = index + 1 < len(program.tokens) and (
                 program.tokens[index + 1].kind == "identifier" or program.text(index + 1) == "<"
             )
@@ -63,6 +57,17 @@ def graphics(program: Program) -> Iterator[Finding]:
         if kinds and function.body is not None and first != function.name:
             message = f"a {min(kinds)} function is no kernel; mpskit runs kernels on buffers"
             yield Finding("texture", function.head.begin, message)
+
+
+def tensors(program: Program) -> Iterator[Finding]:
+    """Metal 4's tensors."""
+    own = {head.name for head in program.classes} | program.aliases.keys()
+    for index, token in enumerate(program.tokens):
+        if token.text in ("tensor", "cooperative_tensor") and program.text(index + 1) == "<":
+            space = program.text(index + 2)
+            if token.text not in own and (space in ADDRESS_SPACES or token.text != "tensor"):
+                message = f"'{token.text}' is not supported; mpskit runs kernels on buffers"
+                yield Finding("tensor", index, message)
 
 
 def program_scope_variables(program: Program) -> Iterator[Finding]:
