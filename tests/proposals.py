@@ -27,6 +27,15 @@ METAL = f"{KERNELS}/LogSoftmax.metal"
 HOST = f"{OPERATIONS}/LogSoftmax.mm"
 PLAN = f"{OPERATIONS}/LogSoftmaxPlan.h"
 UPSTREAM_TEST = "test/test_mps_log_softmax.py"
+OWN = default_patch_set_directory()
+SOURCES = (f"{KERNELS}/LogSoftmax.h", METAL, HOST, PLAN)
+# What else mpskit compiles to put the op's kernels in its place, the backward's among them.
+OTHERS = {
+    path: (OWN / path).read_text()
+    for pattern in ("*.metal", "*.h")
+    for file in sorted((OWN / "aten").rglob(pattern))
+    if (path := file.relative_to(OWN).as_posix()) not in SOURCES
+}
 
 
 def log_softmax(text: str) -> str:
@@ -34,7 +43,7 @@ def log_softmax(text: str) -> str:
     return text.replace("square", "log_softmax").replace("Square", "LogSoftmax")
 
 
-BASE = {path: log_softmax(text) for path, text in TREE.items()}
+BASE = {**{path: log_softmax(text) for path, text in TREE.items()}, **OTHERS}
 
 SERIES = f"""\
     format = 1
@@ -49,7 +58,7 @@ SERIES = f"""\
 
     Fixes #1
     '''
-    files = ["{KERNELS}/LogSoftmax.h", "{METAL}", "{HOST}", "{PLAN}", "{UPSTREAM_TEST}"]
+    files = {json.dumps([*SOURCES, UPSTREAM_TEST])}
 
     [[patch.kernel]]
     name = "log_softmax_row"
@@ -132,13 +141,20 @@ DECLARATIONS = """\
 
 def patch_set_files() -> dict[str, str]:
     """The patch set, with the kernels and the plan of mpskit's own."""
-    own = default_patch_set_directory()
     return {
         "series.toml": SERIES + REMOVED_INCLUDE,
         "pullrequest.toml": DECLARATIONS,
-        **{path: (own / path).read_text() for path in (f"{KERNELS}/LogSoftmax.h", METAL, PLAN)},
-        HOST: (own / HOST).read_text(),
+        **{path: (OWN / path).read_text() for path in SOURCES},
         UPSTREAM_TEST: UPSTREAM_TESTS,
+    }
+
+
+def source_digests() -> dict[str, str]:
+    """Of the patch set's sources, as reports have them."""
+    return {
+        path: hashlib.sha256(text.encode()).hexdigest()
+        for path, text in patch_set_files().items()
+        if path.startswith("aten/")
     }
 
 
@@ -173,11 +189,7 @@ def suite_result(**changes: Any) -> SuiteResult:
         ),
         "failures": (),
         "closing_line": "4 passed",
-        "patch_files": {
-            path: hashlib.sha256(text.encode()).hexdigest()
-            for path, text in patch_set_files().items()
-            if path.startswith("aten/")
-        },
+        "patch_files": source_digests(),
     }
     return SuiteResult(**{**fields, **changes})
 
@@ -195,7 +207,8 @@ def bench_report(before: float = 30.0, after: float = 10.0, backend: str = "mps"
         )
         for shape, model in (((64, 1000), "ViT-base"), ((1, 151936), None))
     )
-    return Report("Apple M1 Pro GPU", backend, "2.13.0", "2026-12-01", "mpskit bench", measurements)
+    about = ("Apple M1 Pro GPU", backend, "2.13.0", "2026-12-01", "mpskit bench")
+    return Report(*about, measurements, patch_files=source_digests())
 
 
 class ProposalTestCase(CheckoutTestCase):

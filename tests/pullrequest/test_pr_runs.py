@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class ReportTest(ProposalTestCase):
         self.assert_passes(runs.report_is_green(material), "4 passed on the cpu backend")
         self.assert_passes(runs.report_is_current(material), "4 files, as they are")
         self.assert_passes(runs.skips_are_declared(material), "0 skipped")
+        measured = self.material(material.series, None, bench_report())
+        self.assert_passes(runs.benches_are_current(measured), "4 files, as they are")
 
     def test_stale(self) -> None:
         series = self.make_applied(**{PLAN: self.files[PLAN] + "// Faster now.\n"})
@@ -40,8 +43,17 @@ class ReportTest(ProposalTestCase):
         material = self.material(self.make_applied(), suite_result(patch_files=tested))
         self.assert_fails(runs.report_is_current(material), f"{PLAN} was not tested")
 
+    def test_measured_from_other_sources(self) -> None:
+        series = self.make_applied(**{PLAN: self.files[PLAN] + "// Faster now.\n"})
+        stale = runs.benches_are_current(self.material(series, None, bench_report()))
+        self.assert_fails(stale, f"{PLAN} has changed since bench0.json")
+        unsaid = dataclasses.replace(bench_report(), patch_files={})
+        material = self.material(series, None, unsaid)
+        self.assert_fails(runs.benches_are_current(material), "bench0.json does not say which")
+
     def test_none(self) -> None:
         material = self.material(self.make_applied())
+        self.assert_fails(runs.benches_are_current(material), "no --bench FILE")
         self.assert_fails(runs.report_is_green(material), "mpskit test --json")
         self.assert_fails(runs.report_is_current(material), "no --report FILE")
         self.assert_fails(runs.skips_are_declared(material), "no --report FILE")

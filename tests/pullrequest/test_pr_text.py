@@ -73,7 +73,8 @@ Fixes #1
 
 - dtypes: float32 (20 samples)
 - index widths: u32, u64
-- layouts of `out`: contiguous, transposed, last two swapped, rotated, sliced, stepped, stepped outer, with offset, channels last
+- inputs: contiguous
+- results: contiguous
 - samples besides PyTorch's own: long rows, plan thresholds, medium rows, short rows, columns, dims, layouts, expanded, one shape, empty, reported, large index, forced
 
 ## Latency
@@ -99,11 +100,11 @@ What the op allocates on a GPU of 16 cores: its result and, where rows are split
 
 ## Accuracy
 
-Largest error against a float64 reference, over the suite's samples.[^2]
+Largest errors against a float64 reference, over the suite's samples, beside those of torch's CPU kernel on the samples that it takes.[^2]
 
-| Dtype | Samples | Max ULP | In sample |
-| --- | ---: | ---: | --- |
-| float32 | 20 | 1.25 | `float32[2, 3], dim=1` |
+| Dtype | Samples | Max ULP | CPU's | In sample |
+| --- | ---: | ---: | ---: | --- |
+| float32 | 20 | 1.25 | 1.50 | `float32[2, 3], dim=1` |
 
 Against float64, over the benchmark's workloads.[^3]
 

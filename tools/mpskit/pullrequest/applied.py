@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from mpskit.checkout import Checkout
 from mpskit.errors import MpskitError
 from mpskit.patching import Patch, PatchSet, Record, read_record
 
+# Where a patch set defines ops of its own, as opinfo/__init__.py says.
+_DEFINITIONS = "opinfo"
+
 
 @dataclass(frozen=True)
 class PatchCommit:
-    """A patch of the series as the commit that it has become, on top of ``parent``."""
+    """A patch of the series as the commit that it has become, on top of ``parent``.
+
+    ``definitions_dir`` is where the patch set defines its ops for `mpskit test`; None where it
+    leaves that to mpskit.
+    """
 
     checkout: Checkout
     patch: Patch
     commit: str
     parent: str
+    definitions_dir: Path | None = None
 
     @property
     def message(self) -> str:
@@ -75,9 +84,12 @@ class AppliedSeries:
 
 def _commits(checkout: Checkout, patch_set: PatchSet, record: Record) -> list[PatchCommit]:
     by_name = {patch.name: patch for patch in patch_set.patches}
+    folder = patch_set.directory / _DEFINITIONS
+    definitions = folder if folder.is_dir() else None
     parent, commits = record.base, []
     for item in record.patches:
-        commits.append(PatchCommit(checkout, by_name[item.name], item.commit, parent))
+        patch = by_name[item.name]
+        commits.append(PatchCommit(checkout, patch, item.commit, parent, definitions))
         parent = item.commit
     return commits
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -13,14 +14,14 @@ from mpskit.markdown import markdown_table
 from mpskit.pullrequest import memory
 from mpskit.pullrequest.applied import PatchCommit
 from mpskit.pullrequest.checks import Material
-from mpskit.pullrequest.checks.branches import function_of, upstream_test_files
+from mpskit.pullrequest.checks.branches import definitions_of, upstream_test_files
 from mpskit.pullrequest.evidence import Bench, Source, TestReport
 from mpskit.pullrequest.footnotes import Footnotes
 from mpskit.pullrequest.upstream_tests import UpstreamRun
 from mpskit.verify.benchmarks.report import accuracy_table, pull_request_table, summary
 from mpskit.verify.benchmarks.run import TORCH
 from mpskit.verify.benchmarks.workloads import BUILT_IN, Workload, load_workloads
-from mpskit.verify.reports.result import SuiteResult, split_host_name
+from mpskit.verify.reports.result import OpResult, SuiteResult, split_host_name, worst_of
 
 UPSTREAM_FILE = "upstream_tests.json"
 # Lines that must stay lines when a paragraph is put on one.
@@ -87,7 +88,7 @@ class _Text:
     @property
     def _report(self) -> TestReport | None:
         """The test report, where this patch's op is what the suite tests."""
-        return self.material.report if function_of(self.item) else None
+        return self.material.report if definitions_of(self.item) else None
 
     @property
     def _result(self) -> SuiteResult | None:
@@ -96,7 +97,7 @@ class _Text:
     @property
     def _benches(self) -> tuple[Bench, ...]:
         """The benchmarks, where this patch's op is what they measure."""
-        return self.material.benches if function_of(self.item) else ()
+        return self.material.benches if definitions_of(self.item) else ()
 
     def _report_mark(self) -> str:
         report = self._report
@@ -132,25 +133,29 @@ class _Text:
                 row.append(str(result.launches_by_kernel.get(use.name, 0)))
         yield markdown_table(head, rows, left=(0, 1))
 
-    def _coverage(self) -> Iterator[str]:
-        result, function = self._result, function_of(self.item)
-        if result is None or function is None:
-            return
-        from opinfo.definitions import DEFINITIONS
-        from opinfo.layouts import LAYOUTS
+    @property
+    def _seen(self) -> list[OpResult]:
+        """What the suite has seen of the patch's ops."""
+        ops = self._result.ops if self._result else {}
+        return [ops[each.name] for each in definitions_of(self.item) if each.name in ops]
 
-        definition = next(item for item in DEFINITIONS if item.function == function)
-        dtypes = [f"{dtype} ({count} samples)" for dtype, count in result.samples.items()]
-        widths = sorted({split_host_name(name)[2] for name in result.launches})
-        layouts = [layout.__name__.replace("_", " ") for layout in LAYOUTS]
-        groups = [op.variant_test_name.replace("_", " ") for op in definition.ours]
+    def _coverage(self) -> Iterator[str]:
+        if not self._seen:
+            return
+        samples = _total(op.samples for op in self._seen)
+        dtypes = [f"{dtype} ({count} samples)" for dtype, count in samples.items()]
+        launches = _total(op.launches for op in self._seen)
+        widths = sorted({split_host_name(name)[2] for name in launches})
+        groups = [op.variant_test_name for each in definitions_of(self.item) for op in each.ours]
         yield f"## Dtypes and layouts{self._report_mark()}"
         yield _bullets(
             [
                 f"dtypes: {', '.join(dtypes)}",
                 f"index widths: {', '.join(widths)}",
-                f"layouts of `out`: {', '.join(layouts)}",
-                f"samples besides PyTorch's own: {', '.join(groups)}",
+                f"inputs: {', '.join(_total(op.input_layouts for op in self._seen))}",
+                f"results: {', '.join(_total(op.output_layouts for op in self._seen))}",
+                f"samples besides PyTorch's own: "
+                f"{', '.join(name.replace('_', ' ') for name in dict.fromkeys(groups))}",
             ]
         )
 
@@ -166,7 +171,7 @@ class _Text:
 
     def _memory(self) -> Iterator[str]:
         root = self.item.checkout.root
-        if function_of(self.item) != memory.FUNCTION:
+        if memory.FUNCTION not in [each.function for each in definitions_of(self.item)]:
             yield "Not counted: mpskit cannot ask this op's plan."
             return
         workloads, origin = self._workloads()
@@ -204,16 +209,28 @@ class _Text:
 
     def _accuracy(self) -> Iterator[str]:
         benches = list(filter(_has_errors, self._benches))
-        if self._result is None and not benches:
+        if not self._seen and not benches:
             yield "Not measured."
-        if self._result is not None:
+        if self._seen:
             mark = self._report_mark()
-            yield f"Largest error against a float64 reference, over the suite's samples.{mark}"
+            yield (
+                "Largest errors against a float64 reference, over the suite's samples, beside "
+                f"those of torch's CPU kernel on the samples that it takes.{mark}"
+            )
+            samples = _total(op.samples for op in self._seen)
+            cpu = worst_of(op.cpu_worst for op in self._seen)
             rows = [
-                (dtype, self._result.samples[dtype], _ulp(worst.ulp), f"`{worst.sample}`")
-                for dtype, worst in self._result.worst.items()
+                (
+                    dtype,
+                    samples[dtype],
+                    _ulp(worst.ulp),
+                    _ulp(cpu[dtype].ulp) if dtype in cpu else "",
+                    f"`{worst.sample}`",
+                )
+                for dtype, worst in worst_of(op.worst for op in self._seen).items()
             ]
-            yield markdown_table(("Dtype", "Samples", "Max ULP", "In sample"), rows, left=(0, 3))
+            head = ("Dtype", "Samples", "Max ULP", "CPU's", "In sample")
+            yield markdown_table(head, rows, left=(0, 4))
         for bench in benches:
             mark = self._bench_mark(bench)
             yield f"Against float64, over the benchmark's workloads.{mark}"
@@ -256,7 +273,7 @@ class _Text:
         )
 
     def _limits(self) -> Iterator[str]:
-        if function_of(self.item) is None:
+        if not definitions_of(self.item):
             return
         backends = sorted({run.backend for run in (self._result, self.upstream) if run})
         if "mps" not in backends:
@@ -279,6 +296,14 @@ def _what_was_compared(bench: Bench) -> str:
         f"not an Apple GPU: before is {before}, after the patch's Metal source on mpskit's "
         f"{backend} backend."
     )
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The counts of several ops together, in the order of their names."""
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(sorted(total.items()))
 
 
 def _has_errors(bench: Bench) -> bool:

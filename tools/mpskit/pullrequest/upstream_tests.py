@@ -2,27 +2,32 @@
 
 A program of its own, so that a kernel that crashes ends it and not its caller::
 
-    python -m mpskit.pullrequest.upstream_tests FUNCTION PATCH_DIR TEST_FILE...
+    python -m mpskit.pullrequest.upstream_tests FUNCTIONS DEFINITIONS PATCH_DIR TEST_FILE...
 
-prints an ``UpstreamRun`` as JSON. FUNCTION is the op in native_functions.yaml, as a patch's
-``expects`` names it.
+prints an ``UpstreamRun`` as JSON. FUNCTIONS are ops in native_functions.yaml, as a patch's
+``expects`` names them, with commas between; DEFINITIONS is the folder that defines them for
+`mpskit test`, empty for mpskit's own.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import shlex
 import subprocess
 import sys
 import unittest
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpskit.errors import MpskitError
+
+if TYPE_CHECKING:
+    from opinfo.definition import Definition, Forcing
 
 # As many as the largest Apple GPU has: the plan then needs the most rows to fill it.
 _CORES = 80
@@ -54,21 +59,25 @@ class UpstreamRun:
         return asdict(self)
 
 
-def is_known(function: str) -> bool:
-    """Whether mpskit can put kernels in the place of ``function``."""
-    from opinfo.definitions import DEFINITIONS
-
-    return any(definition.function == function for definition in DEFINITIONS)
-
-
-def run_upstream_tests(function: str, patch_dir: Path, tests: Sequence[str]) -> UpstreamRun:
+def run_upstream_tests(
+    functions: Sequence[str],
+    patch_dir: Path,
+    tests: Sequence[str],
+    definitions_dir: Path | None = None,
+) -> UpstreamRun:
     """Runs the files ``tests``, paths below ``patch_dir``, in a process of its own.
+
+    Args:
+        functions: those in native_functions.yaml whose kernels are put in place.
+        definitions_dir: where a patch set defines its ops for the suite; None for mpskit's own.
 
     Raises:
         MpskitError: that process ended without an answer.
     """
     files = [str(patch_dir / path) for path in tests]
-    module = [sys.executable, "-m", __name__, function, str(patch_dir), *files]
+    definitions = str(definitions_dir or "")
+    names = ",".join(functions)
+    module = [sys.executable, "-m", __name__, names, definitions, str(patch_dir), *files]
     process = subprocess.run(module, capture_output=True, text=True)
     try:
         return UpstreamRun(**json.loads(process.stdout))
@@ -77,39 +86,55 @@ def run_upstream_tests(function: str, patch_dir: Path, tests: Sequence[str]) -> 
         raise MpskitError(
             f"The upstream tests ended with exit code {process.returncode}: "
             f"{said[-1] if said else 'no reason given'}",
-            hint=f"Run them yourself: {' '.join(module)}",
+            hint=f"Run them yourself: {shlex.join(module)}",
         ) from None
 
 
-def _run(function: str, patch_dir: Path, files: Iterable[Path]) -> UpstreamRun:
+def _run(definitions: Sequence[Definition], patch_dir: Path, files: Iterable[Path]) -> UpstreamRun:
     import torch
 
-    from mpskit.verify.reports.result import split_host_name
-    from opinfo.definition import MPS_FLOATING_DTYPES, Definition
-    from opinfo.definitions import DEFINITIONS
+    from mpskit.verify import OpUnderTest
     from opinfo.settings import Settings, configure
 
     backend = "mps" if torch.backends.mps.is_available() else "cpu"
     configure(Settings(backend, patch_dir))
-    definition: Definition = next(item for item in DEFINITIONS if item.function == function)
     suite = unittest.TestSuite(_load(file) for file in files)
     result = unittest.TestResult()
-    with definition.under_test(backend=backend, patch_dir=patch_dir, cores=_CORES) as kernels:
+    implementations = tuple(
+        dict.fromkeys(each for item in definitions for each in item.implementations)
+    )
+    with OpUnderTest(
+        backend, implementations=implementations, patch_dir=patch_dir, cores=_CORES
+    ) as kernels:
         suite.run(result)
     wrong = [(test, text) for test, text in (*result.failures, *result.errors)]
     problems = [f"{test}: {text.strip().splitlines()[-1]}" for test, text in wrong]
     problems += [f"{test} was skipped: {why}" for test, why in result.skipped]
-    branches = {
-        forcing.name: sorted(
+    watched, reports = _sanitize(definitions, patch_dir) if backend == "cpu" else (0, [])
+    return UpstreamRun(
+        backend,
+        result.testsRun,
+        problems,
+        dict(kernels.launches),
+        _branches(definitions),
+        watched,
+        reports,
+    )
+
+
+def _branches(definitions: Sequence[Definition]) -> dict[str, list[str]]:
+    """By branch of each op's plan, the host names that it launches."""
+    from mpskit.verify.reports.result import split_host_name
+    from opinfo.definition import MPS_FLOATING_DTYPES
+
+    return {
+        f"{item.name} {forcing.name}" if len(definitions) > 1 else forcing.name: sorted(
             {name for dtype in MPS_FLOATING_DTYPES for name in forcing.launches(dtype)},
             key=split_host_name,
         )
-        for forcing in definition.forcings
+        for item in definitions
+        for forcing in item.forcings
     }
-    watched, reports = _sanitize(definition, patch_dir) if backend == "cpu" else (0, [])
-    return UpstreamRun(
-        backend, result.testsRun, problems, dict(kernels.launches), branches, watched, reports
-    )
 
 
 def _load(file: Path) -> unittest.TestSuite:
@@ -121,33 +146,46 @@ def _load(file: Path) -> unittest.TestSuite:
     return unittest.defaultTestLoader.loadTestsFromModule(module)
 
 
-def _sanitize(definition: Any, patch_dir: Path) -> tuple[int, list[str]]:
+def _sanitize(definitions: Sequence[Definition], patch_dir: Path) -> tuple[int, list[str]]:
     """Every branch on the samples made for forcing branches, watched."""
+    watched: Counter[str] = Counter()
+    reports = []
+    for item in definitions:
+        for forcing in item.forcings:
+            reports += [
+                f"{forcing.name}: {report}" for report in _watch(item, forcing, patch_dir, watched)
+            ]
+    return watched.total(), reports
+
+
+def _watch(
+    definition: Definition, forcing: Forcing, patch_dir: Path, watched: Counter[str]
+) -> Iterator[str]:
+    """The first line of each report of a branch; adds its launches to ``watched``."""
     import torch
 
     from mpskit.metal.sanitizer.reports import SanitizerError
 
-    watched: Counter[str] = Counter()
-    reports = []
-    for forcing in definition.forcings:
-        for sample in definition.entry("forced").sample_inputs("cpu", torch.float32):
-            if not forcing.applies(sample):
-                continue
-            with definition.under_test(
-                backend="cpu", patch_dir=patch_dir, sanitize=True, **forcing.options
-            ) as kernels:
-                try:
-                    definition.entry("forced").op(sample.input, *sample.args, **sample.kwargs)
-                except SanitizerError as error:
-                    reports.append(f"{forcing.name}: {str(error).strip().splitlines()[0]}")
-            watched.update(kernels.launches)
-    return watched.total(), reports
+    entry = definition.entry("forced")
+    for sample in filter(forcing.applies, entry.sample_inputs("cpu", torch.float32)):
+        with definition.under_test(
+            backend="cpu", patch_dir=patch_dir, sanitize=True, **forcing.options
+        ) as kernels:
+            try:
+                entry.op(sample.input, *sample.args, **sample.kwargs)
+            except SanitizerError as error:
+                yield str(error).strip().splitlines()[0]
+        watched.update(kernels.launches)
 
 
-def _main(function: str, patch_dir: str, *files: str) -> None:
+def _main(functions: str, definitions_dir: str, patch_dir: str, *files: str) -> None:
+    from opinfo.definitions import definitions_in
+
     answer = sys.stdout
     with redirect_stdout(sys.stderr), redirect_stderr(sys.stderr):
-        run = _run(function, Path(patch_dir), map(Path, files))
+        known = definitions_in(Path(definitions_dir) if definitions_dir else None)
+        wanted = [item for item in known if item.function in functions.split(",")]
+        run = _run(wanted, Path(patch_dir), map(Path, files))
     json.dump(run.to_json(), answer)
 
 

@@ -53,6 +53,7 @@ def check(material: Material, scope: Scope) -> Findings:
         runs.report_is_green(material),
         runs.report_is_current(material),
         runs.skips_are_declared(material),
+        runs.benches_are_current(material),
         runs.nothing_is_slower(material),
     ]
     scope.announce("lint")

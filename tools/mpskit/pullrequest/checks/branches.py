@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mpskit.pullrequest.applied import PatchCommit
 from mpskit.pullrequest.checks.check import Check, judged, not_run
 from mpskit.pullrequest.declarations import Exemption, exempt
-from mpskit.pullrequest.upstream_tests import UpstreamRun, is_known, run_upstream_tests
+from mpskit.pullrequest.upstream_tests import UpstreamRun, run_upstream_tests
 from mpskit.verify.reports.result import split_host_name
+
+if TYPE_CHECKING:
+    from opinfo.definition import Definition
 
 BRANCHES = "plan branches in upstream tests"
 SANITIZER = "sanitizer"
 
 
-def function_of(item: PatchCommit) -> str | None:
-    """The op of the patch that mpskit can put kernels in the place of; None without one."""
-    functions = (expected.function for expected in item.patch.expects)
-    return next((function for function in functions if is_known(function)), None)
+def definitions_of(item: PatchCommit) -> tuple[Definition, ...]:
+    """The ops of the patch that mpskit can put kernels in the place of."""
+    from opinfo.definitions import definitions_in
+
+    functions = {expected.function for expected in item.patch.expects}
+    known = definitions_in(item.definitions_dir)
+    return tuple(definition for definition in known if definition.function in functions)
 
 
 def upstream_test_files(item: PatchCommit) -> list[str]:
@@ -27,10 +34,11 @@ def upstream_test_files(item: PatchCommit) -> list[str]:
 
 def run(item: PatchCommit) -> UpstreamRun | None:
     """Runs the patch's upstream tests as they are in the work tree; None where it cannot."""
-    function, tests = function_of(item), upstream_test_files(item)
-    if function is None or not tests:
+    functions = [definition.function for definition in definitions_of(item)]
+    tests = upstream_test_files(item)
+    if not functions or not tests:
         return None
-    return run_upstream_tests(function, item.checkout.root, tests)
+    return run_upstream_tests(functions, item.checkout.root, tests, item.definitions_dir)
 
 
 def skipped(item: PatchCommit, why: str) -> list[Check]:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from mpskit.pullrequest.applied import PatchCommit
-from mpskit.pullrequest.checks.branches import function_of
+from mpskit.pullrequest.checks.branches import definitions_of
 from mpskit.pullrequest.checks.check import Check, Material, failed, judged, passed
 from mpskit.pullrequest.declarations import exempt
 from mpskit.pullrequest.evidence import Bench
@@ -49,6 +49,26 @@ def report_is_current(material: Material) -> Check:
     return judged(name, problems, f"{len(current)} files, as they are")
 
 
+def benches_are_current(material: Material) -> Check:
+    """The sources that the benchmarks have measured are those of the patch set."""
+    name = "measured sources"
+    if not material.benches:
+        return failed(name, "no --bench FILE")
+    current = source_digests(material.series.patch_set)
+    problems = []
+    for bench in material.benches:
+        measured = bench.report.patch_files
+        if not measured:
+            problems.append(f"{bench.source.name} does not say which sources it measured")
+        problems += [
+            f"{path} has changed since {bench.source.name}"
+            for path, digest in current.items()
+            if path in measured and measured[path] != digest
+        ]
+    count = len({path for bench in material.benches for path in bench.report.patch_files})
+    return judged(name, problems, f"{count} files, as they are")
+
+
 def skips_are_declared(material: Material) -> Check:
     """No more tests are skipped than the patches give reasons for."""
     name = "skipped tests"
@@ -69,8 +89,8 @@ def skips_are_declared(material: Material) -> Check:
 def latency_is_measured(material: Material, item: PatchCommit) -> Check:
     """There is a benchmark with its baseline beside the patch's kernels."""
     name, patch = "latency measured", item.patch.name
-    if function_of(item) is None:
-        return failed(name, "mpskit bench does not know the op", patch)
+    if not definitions_of(item):
+        return failed(name, "mpskit does not know the op", patch)
     if not material.benches:
         return failed(name, "no --bench FILE; make one: mpskit bench --json > FILE", patch)
     problems = [
