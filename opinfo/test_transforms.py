@@ -54,7 +54,10 @@ class TestShapes(OpTestCase):
     def test_strides(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for sample in op.sample_inputs(device, dtype):
             ours = self.check_sample(op, sample)
-            torchs = _call(op, sample)
+            try:
+                torchs = _call(op, sample)
+            except NotImplementedError:
+                continue  # torch has no kernel of that dtype to compare with
             self.assertEqual(ours.stride(), torchs.stride(), definition_of(op).describe(sample))
 
     @ops_if_any(PLAIN + LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
