@@ -18,6 +18,8 @@ from mpskit.cli.output import console, progress, show, show_json
     show_default=True,
     help="Whose device the kernels run on.",
 )
+@click.option("--op", "name", default="log_softmax", show_default=True, metavar="OP",
+              help="log_softmax or log_softmax_backward.")  # fmt: skip
 @click.option(
     "--workloads",
     type=click.Path(path_type=Path),
@@ -36,6 +38,7 @@ from mpskit.cli.output import console, progress, show, show_json
 @json_option
 def command(
     backend: str,
+    name: str,
     workloads: Path | None,
     dtype: str | None,
     expression: str | None,
@@ -47,17 +50,19 @@ def command(
 ) -> None:
     """Measure the patch's kernels beside torch's op, torch.compile and a three-read design.
 
-    Each workload's time stands next to that of a device copy of the same bytes, which is the
-    limit for an op that reads and writes each element once.
+    Each workload's time stands next to the least time in which the device moves the same bytes,
+    which is the limit for an op that reads and writes each element once.
     """
     from mpskit.verify.benchmarks import report as reporting
+    from mpskit.verify.benchmarks.ops import find_op
     from mpskit.verify.benchmarks.run import run_benchmark
     from mpskit.verify.benchmarks.workloads import load_workloads, select
 
+    op = find_op(name)
     chosen = select(load_workloads(workloads), dtype=dtype, text=expression)
     with progress("workloads") as update:
         report = run_benchmark(
-            chosen, backend=backend, patch_dir=patch_set, accuracy=accuracy, progress=update
+            chosen, backend=backend, op=op, patch_dir=patch_set, accuracy=accuracy, progress=update
         )
     if plot_file:
         reporting.plot(report, plot_file)

@@ -1,4 +1,4 @@
-"""What is measured against each other: each a way to compute log_softmax into a given output."""
+"""What is measured against each other: each a way to make an op's call."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from typing import Any
 import torch
 
 from mpskit.metal import compile_shader
-from mpskit.verify.launch import allocate_partials, run_plan
-from mpskit.verify.plan import METAL_DTYPES, Planner
+from mpskit.patching import default_patch_set_directory
+from mpskit.verify.benchmarks.ops import BenchmarkedOp, Case
+from mpskit.verify.implementation import compile_kernels
+from mpskit.verify.launch import allocate_partials
+from mpskit.verify.plan import METAL_DTYPES
 from mpskit.verify.sources import PatchSources
 
 Call = Callable[[], object]
-# From an input, an output of its layout and a dimension: the call to time.
-Contender = Callable[[torch.Tensor, torch.Tensor, int], Call]
+# From a case, the call to time.
+Contender = Callable[[Case], Call]
 
 _REFERENCE = Path(__file__).with_name("reference.metal")
 # The published design takes one threadgroup a row up to this many rows, or this length.
@@ -28,76 +31,72 @@ _REFERENCE_CHUNK = 4096
 _REFERENCE_THREADS = 256
 
 
-def patch_kernels(backend: str, patch_dir: Path | None, cores: int) -> Contender:
+def patch_kernels(op: BenchmarkedOp, backend: str, patch_dir: Path | None, cores: int) -> Contender:
     """The patch's kernels, as its plan launches them."""
-    sources = PatchSources.find(patch_dir)
-    planner = Planner(sources)
-    library = compile_shader(sources.kernels, backend=backend, include_dirs=sources.include_dirs)
+    planner = op.planner(PatchSources.find(patch_dir or default_patch_set_directory()))
+    library = compile_kernels(op.implementation, backend, patch_dir=patch_dir)
 
-    def prepare(x: torch.Tensor, out: torch.Tensor, dim: int) -> Call:
-        plan = planner.plan_tensors(x, out, dim, cores=cores)
-        partials = allocate_partials(plan, x.device)
-        return lambda: run_plan(library, plan, x, out, partials)
+    def prepare(case: Case) -> Call:
+        plan = planner.plan_tensors(*case.inputs, case.output, case.dim, cores=cores)
+        partials = allocate_partials(plan, case.output.device)
+        return lambda: op.run(library, plan, *case.inputs, case.output, partials)
 
     return prepare
 
 
-def torch_op() -> Contender:
+def torch_op(op: BenchmarkedOp) -> Contender:
     """The op that torch has on the device."""
-
-    def prepare(x: torch.Tensor, out: torch.Tensor, dim: int) -> Call:
-        return lambda: torch.ops.aten._log_softmax.out(x, dim, False, out=out)
-
-    return prepare
+    return lambda case: lambda: op.write(case)
 
 
-def compiled_op() -> Contender:
+def compiled_op(op: BenchmarkedOp) -> Contender:
     """torch.compile's own kernel, for each shape anew."""
     torch._dynamo.config.recompile_limit = 1000  # beyond it, calls would be eager
-    compiled = torch.compile(lambda x, dim: torch.log_softmax(x, dim), dynamic=False)
-
-    def prepare(x: torch.Tensor, out: torch.Tensor, dim: int) -> Call:
-        return lambda: compiled(x, dim)
-
-    return prepare
+    compiled = torch.compile(op.function, dynamic=False)
+    return lambda case: lambda: compiled(*case.inputs, case.dim)
 
 
-def device_copy() -> Contender:
-    """A copy of the same bytes: the limit for an op that reads and writes each element once."""
-
-    def prepare(x: torch.Tensor, out: torch.Tensor, dim: int) -> Call:
-        # In the order of memory, whatever the two tensors' strides are.
-        source, target = (t.as_strided((t.numel(),), (1,)) for t in (x, out))
-        return lambda: target.copy_(source)
-
-    return prepare
+def moving(op: BenchmarkedOp) -> Contender:
+    """An elementwise op of torch that reads and writes what the op must, once."""
+    return lambda case: lambda: op.move(case)
 
 
-def reference_design(backend: str) -> Contender:
-    """The plain design that reads each row three times; see reference.metal."""
+def device_copy(case: Case) -> Call:
+    """The device's own copy, where an op reads and writes the same number of bytes."""
+    (x,) = case.inputs
+    # In the order of memory, whatever the two tensors' strides are.
+    source, target = (t.as_strided((t.numel(),), (1,)) for t in (x, case.output))
+    return lambda: target.copy_(source)
+
+
+def reference_design(op: BenchmarkedOp, backend: str) -> Contender:
+    """The plain design that reads whole rows for each step; see reference.metal."""
     library = _reference(backend)
 
-    def prepare(x: torch.Tensor, out: torch.Tensor, dim: int) -> Call:
-        dim %= x.dim()
+    def kernel(name: str, dtype: torch.dtype) -> Any:
+        return getattr(library, f"{op.reference}_{name}_{METAL_DTYPES[dtype]}")
+
+    def prepare(case: Case) -> Call:
+        x = case.inputs[0]
+        dim = case.dim % x.dim()
         size = x.shape[dim]
         rows = x.numel() // size
-        split = size > _SPLIT_ABOVE_SIZE and rows < _SPLIT_BELOW_ROWS
+        split = op.splits and size > _SPLIT_ABOVE_SIZE and rows < _SPLIT_BELOW_ROWS
         chunk = min(size, _REFERENCE_CHUNK) if split else size
         chunks = math.ceil(size / chunk)
         params = struct.pack("<7I", size, x.stride(dim), *_rows(x, dim), chunk, chunks)
-        dtype = METAL_DTYPES[x.dtype]
         threads = min(_REFERENCE_THREADS, 32 * math.ceil(chunk / 32))
         if not split:
-            row: Any = getattr(library, f"reference_row_{dtype}")
-            return lambda: row(x, out, params, threads=rows * threads, group_size=threads)
+            row = kernel("row", x.dtype)
+            grid = {"threads": rows * threads, "group_size": threads}
+            return lambda: row(*case.inputs, case.output, params, **grid)
         partials = torch.empty(rows * chunks * 2, dtype=torch.float32, device=x.device)
-        partial: Any = getattr(library, f"reference_partial_{dtype}")
-        finalize: Any = getattr(library, f"reference_finalize_{dtype}")
-        grid = {"threads": (chunks * threads, rows), "group_size": (threads, 1)}
+        partial, finalize = kernel("partial", x.dtype), kernel("finalize", x.dtype)
+        grid_of_chunks = {"threads": (chunks * threads, rows), "group_size": (threads, 1)}
 
         def run() -> None:
-            partial(x, partials, params, **grid)
-            finalize(x, partials, out, params, **grid)
+            partial(x, partials, params, **grid_of_chunks)
+            finalize(x, partials, case.output, params, **grid_of_chunks)
 
         return run
 

@@ -1,5 +1,6 @@
 // The reference design: each row is read three times, for its maximum, for its sum and for the
-// result, one element at a time. What the kernels of the patch are measured against.
+// result, one element at a time; the backward's grad twice, for its sum and for the result. What the
+// kernels of the patch are measured against.
 #include <metal_stdlib>
 #include <c10/metal/reduction_utils.h>
 
@@ -139,13 +140,37 @@ kernel void reference_finalize(
   }
 }
 
+// One threadgroup a row. All tensors lie as grad does.
+template <typename T>
+kernel void reference_backward_row(
+    device const T* grad [[buffer(0)]],
+    device const T* output [[buffer(1)]],
+    device T* grad_input [[buffer(2)]],
+    constant Params& params [[buffer(3)]],
+    uint row [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]]) {
+  threadgroup float scratch[simdgroup_size];
+  const uint offset = row_offset(row, params);
+  float sum = 0;
+  for (uint i = thread_index; i < params.dim_size; i += threads) {
+    sum += float(grad[offset + i * params.dim_stride]);
+  }
+  sum = threadgroup_sum(scratch, sum, thread_index, threads);
+  for (uint i = thread_index; i < params.dim_size; i += threads) {
+    const uint at = offset + i * params.dim_stride;
+    grad_input[at] = T(float(grad[at]) - precise::exp(float(output[at])) * sum);
+  }
+}
+
 #define REGISTER(KERNEL, T) \
   template [[host_name(#KERNEL "_" #T)]] [[kernel]] decltype(KERNEL<T>) KERNEL<T>
 
-#define REGISTER_ALL(T)           \
-  REGISTER(reference_row, T);     \
-  REGISTER(reference_partial, T); \
-  REGISTER(reference_finalize, T)
+#define REGISTER_ALL(T)            \
+  REGISTER(reference_row, T);      \
+  REGISTER(reference_partial, T);  \
+  REGISTER(reference_finalize, T); \
+  REGISTER(reference_backward_row, T)
 
 REGISTER_ALL(float);
 REGISTER_ALL(half);

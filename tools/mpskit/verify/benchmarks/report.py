@@ -16,7 +16,7 @@ _DTYPE_NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 def terminal_table(report: Report) -> Table:
     """Every workload with all contenders; speed-ups are of the kernels over the baseline."""
-    table = Table(title=f"log_softmax on {report.device}, torch {report.torch_version}")
+    table = Table(title=f"{report.op} on {report.device}, torch {report.torch_version}")
     table.add_column("workload", no_wrap=True)
     table.add_column("kernels µs", justify="right")
     table.add_column("spread", justify="right")
@@ -47,7 +47,7 @@ def summary(report: Report) -> list[str]:
             lines.append(line)
     bound = [m.share_of_limit() for m in report.measurements if m.workload.is_memory_bound]
     if bound:
-        lines.append(f"at least {min(bound):.2f} of a copy's speed where memory bounds it")
+        lines.append(f"at least {min(bound):.2f} of the speed of memory where that bounds it")
     failures = {(name, why) for m in report.measurements for name, why in m.failures.items()}
     return lines + [f"{name} did not run: {why}" for name, why in sorted(failures)]
 
@@ -113,7 +113,7 @@ def plot(report: Report, file: Path) -> None:
     axes.set_ylabel("share of a device copy's speed")
     axes.set_ylim(bottom=0)
     axes.axhline(1, color="gray", linewidth=0.8)
-    axes.set_title(f"log_softmax on {report.device}")
+    axes.set_title(f"{report.op} on {report.device}")
     axes.legend()
     figure.savefig(file, dpi=150)
 

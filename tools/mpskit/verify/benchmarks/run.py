@@ -6,7 +6,6 @@ import datetime
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,9 @@ import torch
 from mpskit.errors import MpskitError
 from mpskit.verify.accuracy import Errors, errors_against
 from mpskit.verify.benchmarks import contenders
+from mpskit.verify.benchmarks.ops import LOG_SOFTMAX_OP, BenchmarkedOp, Case
 from mpskit.verify.benchmarks.timing import (
+    Repeated,
     Timing,
     copies_needed,
     device_name,
@@ -26,7 +27,9 @@ from mpskit.verify.benchmarks.workloads import Workload
 from mpskit.verify.plan import DEFAULT_CORES
 from mpskit.verify.tested import sources_under_test
 
-OURS, REFERENCE, TORCH, COMPILED, COPY = "kernels", "reference", "torch", "torch.compile", "copy"
+OURS, REFERENCE, TORCH, COMPILED = "kernels", "reference", "torch", "torch.compile"
+# What moves the op's bytes and no more. A device's own copy is slow at some sizes and addresses.
+COPY, MOVE = "copy", "elementwise"
 TORCH_CPU = "torch cpu"
 BASELINES = (REFERENCE, TORCH, COMPILED)
 
@@ -44,8 +47,13 @@ class Measurement:
     errors: dict[str, Errors]
 
     def share_of_limit(self, contender: str = OURS) -> float:
-        """A device copy's time over the contender's: 1 is all that memory allows."""
-        return self.timings[COPY].median / self.timings[contender].median
+        """The least time that moves the same bytes, over the contender's: 1 is all there is."""
+        return self.limit / self.timings[contender].median
+
+    @property
+    def limit(self) -> float:
+        """Microseconds of a copy, or of an elementwise op, whichever is faster."""
+        return min(self.timings[name].median for name in (COPY, MOVE) if name in self.timings)
 
     def speed_up(self, baseline: str) -> float | None:
         """How much faster than a baseline the kernels are; None where it did not run."""
@@ -68,6 +76,7 @@ class Report:
     command: str
     measurements: tuple[Measurement, ...]
     patch_files: dict[str, str] = field(default_factory=dict)
+    op: str = LOG_SOFTMAX_OP.name
 
     def mean_speed_up(self, baseline: str, *, memory_bound_only: bool = False) -> float:
         """Geometric mean over the workloads for which the baseline ran."""
@@ -87,6 +96,7 @@ def run_benchmark(
     workloads: Sequence[Workload],
     *,
     backend: str,
+    op: BenchmarkedOp = LOG_SOFTMAX_OP,
     patch_dir: Path | None = None,
     cores: int | None = None,
     accuracy: bool = False,
@@ -97,6 +107,7 @@ def run_benchmark(
     Args:
         workloads: what to run.
         backend: cpu, cuda or mps.
+        op: what the workloads are calls of.
         patch_dir: where the kernels are; mpskit's own patch set by default.
         cores: GPU cores that the plan counts on; the device's own by default.
         accuracy: also compare results with float64.
@@ -104,16 +115,18 @@ def run_benchmark(
     """
     _check_device(backend)
     runners = {
-        OURS: contenders.patch_kernels(backend, patch_dir, cores or _cores(backend)),
-        REFERENCE: contenders.reference_design(backend),
-        TORCH: contenders.torch_op(),
-        COMPILED: contenders.compiled_op(),
-        COPY: contenders.device_copy(),
+        OURS: contenders.patch_kernels(op, backend, patch_dir, cores or _cores(backend)),
+        REFERENCE: contenders.reference_design(op, backend),
+        TORCH: contenders.torch_op(op),
+        COMPILED: contenders.compiled_op(op),
+        MOVE: contenders.moving(op),
     }
+    if op is LOG_SOFTMAX_OP:
+        runners[COPY] = contenders.device_copy
     measurements = []
     for done, workload in enumerate(workloads):
         progress(done, len(workloads))
-        measurements.append(_measure(workload, runners, backend, accuracy))
+        measurements.append(_measure(op, workload, runners, backend, accuracy))
     progress(len(workloads), len(workloads))
     return Report(
         device=device_name(backend),
@@ -123,6 +136,7 @@ def run_benchmark(
         command=" ".join(["mpskit", *sys.argv[1:]]),
         measurements=tuple(measurements),
         patch_files=sources_under_test(patch_dir),
+        op=op.name,
     )
 
 
@@ -147,41 +161,35 @@ def _cores(backend: str) -> int:
     return DEFAULT_CORES
 
 
-def _make_output(x: torch.Tensor, dim: int) -> torch.Tensor:
-    """What the op allocates for an input: its strides are the op's to choose."""
-    meta = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
-    strides = torch.ops.aten._log_softmax.default(meta, dim, False).stride()
-    return torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device)
-
-
 def _measure(
+    op: BenchmarkedOp,
     workload: Workload,
     runners: dict[str, contenders.Contender],
     backend: str,
     accuracy: bool,
 ) -> Measurement:
     count = copies_needed(workload.tensor_bytes, backend)
-    inputs = [workload.make_input(backend) for _ in range(count)]
-    outputs = [_make_output(x, workload.dim) for x in inputs]
-    timings: dict[str, Timing] = {}
+    cases = [op.make_case(workload, backend) for _ in range(count)]
+    exact = _exact(op, cases[0]) if accuracy else None
+    ready: dict[str, Repeated] = {}
     failures: dict[str, str] = {}
     errors: dict[str, Errors] = {}
-
-    @lru_cache(maxsize=1)
-    def reference() -> torch.Tensor:
-        return torch.log_softmax(inputs[0].double(), workload.dim)
-
     for name, prepare in runners.items():
         try:
-            calls = [prepare(x, out, workload.dim) for x, out in zip(inputs, outputs, strict=True)]
-            timings[name] = measure(calls, backend)
-            if accuracy and name in (OURS, TORCH):
-                errors[name] = errors_against(reference(), outputs[0])
+            calls = [prepare(case) for case in cases]
+            calls[0]()
+            if exact is not None and name in (OURS, TORCH):
+                errors[name] = errors_against(exact, cases[0].output)
+            ready[name] = Repeated(calls, backend)
         except (RuntimeError, ImportError) as error:
-            if name in (OURS, COPY):
+            if name in (OURS, MOVE):
                 raise
             failures[name] = str(error).strip().splitlines()[0] if str(error) else repr(error)
-    if accuracy and backend != "cpu":
-        on_cpu = torch.log_softmax(inputs[0].cpu(), workload.dim)
-        errors[TORCH_CPU] = errors_against(reference(), on_cpu.to(backend))
-    return Measurement(workload, timings, failures, errors)
+    if exact is not None and backend != "cpu":
+        on_cpu = op.function(*(x.cpu() for x in cases[0].inputs), cases[0].dim)
+        errors[TORCH_CPU] = errors_against(exact, on_cpu.to(backend))
+    return Measurement(workload, measure(ready), failures, errors)
+
+
+def _exact(op: BenchmarkedOp, case: Case) -> torch.Tensor:
+    return op.function(*(x.double() for x in case.inputs), case.dim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -33,33 +33,51 @@ class Timing:
         return (self.high - self.low) / self.median
 
 
-def measure(calls: Sequence[Call], device: str) -> Timing:
-    """Times calls that are alike, one after the other, on inputs of their own each.
+class Repeated:
+    """Calls that are alike, warmed up and ready to be timed, one after the other.
 
-    On CUDA the calls are captured in a graph, so that what is timed is the device alone, as on a
-    GPU that is kept busy. On the cpu and mps it is the host's clock around a batch of calls.
+    On CUDA they are captured in a graph, so that what is timed is the device alone, as on a GPU
+    that is kept busy. On the cpu and mps it is the host's clock around a batch of calls.
 
     Args:
-        calls: as many as it takes for the inputs not to stay in the device's cache.
+        calls: on inputs of their own each, as many as it takes for those not to stay in the
+            device's cache.
         device: cpu, cuda or mps.
     """
-    for _ in range(_WARM_UP_CALLS):
-        for call in calls:
-            call()
-    _synchronize(device)
-    run, calls_in_run = (
-        (_graph(calls), len(calls)) if device == "cuda" else (_all(calls), len(calls))
-    )
-    once = max(_seconds(run, 1, device), 1e-7)
-    wanted = int(_SAMPLE_SECONDS[device] / once) + 1
-    runs = max(1, min(wanted, _MAX_CALLS_PER_SAMPLE // calls_in_run))
-    seconds = sorted(_seconds(run, runs, device) / (runs * calls_in_run) for _ in range(_SAMPLES))
-    tenth = _SAMPLES // 10
+
+    def __init__(self, calls: Sequence[Call], device: str) -> None:
+        self._calls = calls  # a graph does not keep what it works on
+        self._device = device
+        for _ in range(_WARM_UP_CALLS):
+            for call in calls:
+                call()
+        _synchronize(device)
+        self._run = _graph(calls) if device == "cuda" else _all(calls)
+        once = max(_seconds(self._run, 1, device), 1e-7)
+        wanted = int(_SAMPLE_SECONDS[device] / once) + 1
+        self._runs = max(1, min(wanted, _MAX_CALLS_PER_SAMPLE // len(calls)))
+
+    def sample(self) -> float:
+        """Seconds of one call, on average over a few milliseconds."""
+        return _seconds(self._run, self._runs, self._device) / (self._runs * len(self._calls))
+
+
+def measure(contenders: Mapping[str, Repeated]) -> dict[str, Timing]:
+    """Times contenders in turns, so that what changes on the device meets all of them alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(_SAMPLES):
+        for name, contender in contenders.items():
+            seconds[name].append(contender.sample())
+    return {name: _timing(sorted(samples)) for name, samples in seconds.items()}
+
+
+def _timing(seconds: Sequence[float]) -> Timing:
+    tenth = len(seconds) // 10
     return Timing(
         median=1e6 * statistics.median(seconds),
         low=1e6 * seconds[tenth],
         high=1e6 * seconds[-1 - tenth],
-        samples=_SAMPLES,
+        samples=len(seconds),
     )
 
 
