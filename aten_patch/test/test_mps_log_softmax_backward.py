@@ -70,7 +70,7 @@ class TestLogSoftmaxBackward(TestCase):
         grad = random_grad(1, 40961, dtype=dtype)
         output = log_probabilities(1, 40961, dim=-1, dtype=dtype)
         expected = reference(grad, output, -1).to(dtype)
-        actual = backward(grad.expand(512, -1), output.expand(512, -1), -1)
+        actual = backward(grad.expand(330, -1), output.expand(330, -1), -1)
         self.assertEqual(actual[:1].cpu(), expected)
         self.assertEqual(actual[-1:].cpu(), expected)
 
