@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -55,6 +56,14 @@ kernel void some_finish(device int* x, uint i [[thread_position_in_grid]]) {
   while (x[0] == 0) turns = turns + 1;
 }
 kernel void fill(device int* x, uint i [[thread_position_in_grid]]) { x[i] = i; }
+"""
+
+
+MEETING = """
+kernel void meet(device float* x, uint i [[thread_position_in_grid]]) {
+  threadgroup_barrier(metal::mem_flags::mem_none);
+  x[i] = 1;
+}
 """
 
 
@@ -172,12 +181,61 @@ def test_one_threads_fault_leaves_others_alone(lib):
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=guarded, args=(w,)) for w in (faults, launches, faults)]
+    work = (faults, launches, launches, faults, launches, launches)
+    threads = [threading.Thread(target=guarded, args=(w,)) for w in work]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_outside_the_main_thread(lib):
+    def launch():
+        message_of(lib.null, torch.zeros(64), group_size=16)
+        message_of(lib.large_locals, torch.zeros(64, dtype=torch.int), group_size=64)
+        with pytest.raises(KernelTimeoutError):
+            lib.spin(torch.zeros(64, dtype=torch.int), group_size=64, timeout=0.1)
+        works(lib)
+        return True
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(launch).result()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems hand out memory they lack")
+@pytest.mark.parametrize(
+    "sanitize, message",
+    [
+        (False, "the system gave no memory for the stack of a thread"),
+        (True, "the sanitizer was refused the address space that it needs"),
+    ],
+)
+def test_a_process_that_gets_no_more_memory(sanitize, message):
+    program = f"""
+import resource, torch
+from pathlib import Path
+from mpskit.metal import LaunchError, compile_shader
+torch.set_num_threads(1)
+kernel = compile_shader({MEETING!r}, sanitize={sanitize}).meet
+x = torch.zeros(1024)
+compile_shader({MEETING!r}).meet(x[:32])
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**25, resource.RLIM_INFINITY))
+for _ in range(2):
+    try:
+        kernel(x)
+    except LaunchError as error:
+        print(error.message)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+kernel(x)
+print(x.sum().item())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    *refusals, total = done.stdout.splitlines()
+    assert len(refusals) == 2 and all(message in line for line in refusals)
+    assert total == "1024.0"
 
 
 def test_handlers_are_those_from_before():

@@ -16,6 +16,8 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_cache_path
 
+from mpskit.errors import MpskitError
+
 Builder = Callable[[Path], None]
 
 
@@ -55,6 +57,9 @@ def entry(name: str, build: Builder) -> Path:
 
     Processes that want the same entry at once build it once. When the disk is full the entry
     is built where it can be, for this process alone.
+
+    Raises:
+        MpskitError: it can be built nowhere.
     """
     file = directory() / name
     if _is_sound(file):
@@ -65,10 +70,20 @@ def entry(name: str, build: Builder) -> Path:
                 _store(file, build)
         return file
     except OSError:
-        fallback = Path(_process_folder().name) / name
-        if not _is_sound(fallback):
-            _store(fallback, build)
-        return fallback
+        return _entry_of_this_process(name, build)
+
+
+def _entry_of_this_process(name: str, build: Builder) -> Path:
+    try:
+        file = Path(_process_folder().name) / name
+        if not _is_sound(file):
+            _store(file, build)
+        return file
+    except OSError as error:
+        raise MpskitError(
+            f"There is no place for a compiled kernel: {error}.",
+            hint="Free some space, or set MPSKIT_CACHE_DIR or TMPDIR to a folder that has some.",
+        ) from error
 
 
 def _store(file: Path, build: Builder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import platform
@@ -48,7 +49,12 @@ class Compiler:
         return "ziglang" in self.command
 
     def run(self, arguments: Sequence[str | Path]) -> str:
-        """Runs the compiler and returns its standard output; raises with its messages."""
+        """Runs the compiler and returns its standard output.
+
+        Raises:
+            CompilerFailedError: with its messages.
+            OSError: what it wrote to has no room left.
+        """
         done = subprocess.run(
             [*self.command, *map(str, arguments)],
             capture_output=True,
@@ -57,6 +63,9 @@ class Compiler:
             env={**os.environ, "LC_ALL": "C"},
         )
         if done.returncode != 0:
+            for code in (errno.ENOSPC, errno.EDQUOT):
+                if os.strerror(code) in done.stderr:
+                    raise OSError(code, os.strerror(code))
             raise CompilerFailedError(
                 f"The C++ compiler ({shlex.join(self.command)}) failed:\n{done.stderr.strip()}",
                 output=done.stderr,

@@ -267,7 +267,7 @@ class _Memory:
 
 
 def _is_interruptible() -> bool:
-    """Whether Ctrl-C raises KeyboardInterrupt in this thread, and no handler of the program's runs."""
+    """Whether Ctrl-C raises KeyboardInterrupt in this thread; a program's own handler may not."""
     return (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler

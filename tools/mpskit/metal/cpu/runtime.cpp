@@ -20,7 +20,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -125,6 +127,7 @@ class Worker final : public Interruptible, public Surroundings {
   bool run_simdgroup(unsigned simdgroup);
   bool release_lanes(unsigned first, unsigned end);
   void resume(unsigned fiber);
+  bool add_stack();
   void switch_to_thread(unsigned index, void** from);
   void switch_to_scheduler();
   void suspend();
@@ -343,8 +346,9 @@ bool Worker::release_lanes(unsigned first, unsigned end) {
 }
 
 void Worker::resume(unsigned fiber) {
-  if (fibers_[fiber].state == State::unstarted && idle_stacks_.empty()) {
-    idle_stacks_.push_back(prepare_stack(stacks_.emplace_back()));
+  if (fibers_[fiber].state == State::unstarted && idle_stacks_.empty() && !add_stack()) {
+    abandoned_ = true;
+    return;
   }
   critical_ = false;
   in_fiber_ = true;
@@ -356,6 +360,20 @@ void Worker::resume(unsigned fiber) {
     interruption_ = {stop_signal, 0, nullptr, nullptr, false};
     explain_interruption();
   }
+}
+
+bool Worker::add_stack() {
+  const Stack& stack = stacks_.emplace_back();
+  if (!stack) {
+    launch_->fail(
+        Failure::refused,
+        "the system gave no memory for the stack of a thread; " + std::to_string(stacks_.size()) +
+            " were wanted");
+    stacks_.pop_back();
+    return false;
+  }
+  idle_stacks_.push_back(prepare_stack(stack));
+  return true;
 }
 
 // Leaves the stack that runs, to be taken up again at *from.
@@ -624,9 +642,7 @@ class Pool {
     Job job{launch, helpers};
     {
       std::lock_guard lock(mutex_);
-      while (threads_.size() < helpers) {
-        threads_.emplace_back([this] { serve(); });
-      }
+      start_threads(helpers);
       jobs_.push_back(&job);
     }
     wake_.notify_all();
@@ -642,6 +658,14 @@ class Pool {
     unsigned wanted;
     unsigned running = 0;
   };
+
+  // Fewer where the system gives no more: a launch's own thread does what nobody else does.
+  void start_threads(unsigned count) {
+    try {
+      while (threads_.size() < count) threads_.emplace_back([this] { serve(); });
+    } catch (const std::system_error&) {
+    }
+  }
 
   [[noreturn]] void serve() {
     std::unique_lock lock(mutex_);
@@ -781,10 +805,10 @@ mpskit_dispatch(const Dispatch* dispatch, Outcome* outcome) {
   handlers().acquire();
   {
     const Watched watched(launch);
-    if (dispatch->sanitized) {
-      run_sanitized(launch, *outcome);
-    } else {
-      run_on_workers(launch);
+    try {
+      dispatch->sanitized ? run_sanitized(launch, *outcome) : run_on_workers(launch);
+    } catch (const std::bad_alloc&) {
+      launch.fail(Failure::refused, "the system gave no memory for the launch");
     }
   }
   handlers().release();

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
 
 #include <sys/mman.h>
 
@@ -62,20 +60,22 @@ namespace {
 constexpr std::size_t stack_bytes = 256 * 1024; // of address space; pages are taken when touched
 constexpr std::size_t guard_bytes = 64 * 1024;
 
+// False where the system gives no memory.
 struct Stack {
   Stack() {
     void* memory = mmap(
         nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      std::fputs("mpskit: no memory for the stack of a Metal thread\n", stderr);
-      std::abort();
-    }
+    if (memory == MAP_FAILED) return;
     mprotect(memory, guard_bytes, PROT_NONE); // an overflow faults and damages no neighbour
     base = static_cast<char*>(memory);
   }
   Stack(const Stack&) = delete;
   ~Stack() {
-    munmap(base, size);
+    if (base) munmap(base, size);
+  }
+
+  explicit operator bool() const {
+    return base != nullptr;
   }
 
   void** top() const {
@@ -89,7 +89,7 @@ struct Stack {
   }
 
   static constexpr std::size_t size = guard_bytes + stack_bytes;
-  char* base;
+  char* base = nullptr;
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -34,11 +35,15 @@ class Stoppable {
 
 class Watchdog {
  public:
+  // Where the system gives no pipe or thread, launches run to their end.
   Watchdog() {
-    if (pipe(pipe_) != 0) return; // launches then run to their end
+    if (pipe(pipe_) != 0) return;
     for (int end : pipe_) fcntl(end, F_SETFL, O_NONBLOCK);
     interrupt_pipe = pipe_[1];
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error&) {
+    }
   }
 
   void watch(Stoppable& launch) {
