@@ -165,6 +165,8 @@ ACCESS = """
   bits.f = float4(1);
   bits.u.xy = uint2(0x40000000, 0);
   const auto pair = v.zw;
+  float4 chained = v;
+  chained.xyz.zx = float2(-1, -2);
   const auto twice = [](auto x) { return x + x; };
 """
 ACCESSES = [
@@ -191,6 +193,8 @@ ACCESSES = [
     Check("i", "int2", [5, -6]),
     Check("bits.f", "float4", [2, 0, 1, 1]),
     Check("pair.y", "float", 40),
+    Check("chained", "float4", [-2, 20, -1, 40]),
+    Check("float4(v.wzyx.yz, v.rgb.bgr.rg.x, v.xyz.y)", "float4", [103, 20, 103, 20]),
     Check("twice(v)", "float4", [2, 40, 206, 80]),
     Check("twice(v.xy)", "float2", [2, 40]),
     Check("float4(1, 2, 3, 4)[runtime]", "float", 4),

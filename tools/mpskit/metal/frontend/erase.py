@@ -126,6 +126,8 @@ class Eraser:
             self._replace(index, "const" if is_needed else "")
         elif token.text == "kernel" or token.text in ADDRESS_SPACES:
             self._replace(index, "")
+        elif chain := self._program.swizzle_chains.get(index):
+            self._replace_run(*chain)
 
     def _number(self, index: int) -> None:
         match = _DECIMAL_FLOAT.fullmatch(self._program.tokens[index].text)

@@ -16,6 +16,7 @@ from mpskit.metal.frontend.tokens import Brackets, Source, Token
 ADDRESS_SPACES = frozenset({"device", "constant", "threadgroup", "thread", "ray_data"})
 _CLASS_KEYS = frozenset({"struct", "class", "union"})
 _END_NAME = frozenset({"=", "{", ":", ";"})
+_COMPONENTS = ("xyzw", "rgba")
 _END_CLASS_HEAD = frozenset({"{", ";", "(", "=", ")"}) | _CLASS_KEYS
 
 
@@ -517,10 +518,41 @@ class Program:
     @cached_property
     def swizzles(self) -> set[str]:
         """The names of two to four components that follow a ``.`` or ``->``."""
-        return {
-            token.text
-            for before, token in zip(self.tokens, self.tokens[1:], strict=False)
+        chained = {name for _, name in self.swizzle_chains.values() if len(name) > 1}
+        return chained | {self.text(index) for index in self._swizzle_places}
+
+    @cached_property
+    def swizzle_chains(self) -> dict[int, tuple[Run, str]]:
+        """Each swizzle of a swizzle, ``.zyx.xy``: its run, and the one to write instead, ``zy``."""
+        members = {variable.name for variable in self.variables if variable.is_member}
+        chains: dict[int, tuple[Run, str]] = {}
+        end = 0
+        for index in self._swizzle_places:
+            if index < end or self.text(index) in members:
+                continue
+            name, end = self.text(index), index + 1
+            while self.text(end) == "." and (picked := _picked(name, self.text(end + 1))):
+                name, end = picked, end + 2
+            if end > index + 1:
+                chains[index] = (Run(index, end), name)
+        return chains
+
+    @cached_property
+    def _swizzle_places(self) -> list[int]:
+        return [
+            index
+            for index, (before, token) in enumerate(
+                zip(self.tokens, self.tokens[1:], strict=False), 1
+            )
             if before.text in (".", "->")
             and 2 <= len(token.text) <= 4
-            and (set(token.text) <= set("xyzw") or set(token.text) <= set("rgba"))
-        }
+            and any(set(token.text) <= set(letters) for letters in _COMPONENTS)
+        ]
+
+
+def _picked(name: str, selection: str) -> str | None:
+    """The components of a swizzle that another one selects; None where it selects none."""
+    for letters in _COMPONENTS:
+        if selection and set(selection) <= set(letters[: len(name)]):
+            return "".join(name[letters.index(letter)] for letter in selection)
+    return None
