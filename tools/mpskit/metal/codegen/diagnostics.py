@@ -19,14 +19,21 @@ _MESSAGE = re.compile(
     re.MULTILINE,
 )
 # Says nothing that the error before it has not said.
-_FOLLOWS = re.compile(r"template argument \d+ is invalid")
+_FOLLOWS = re.compile(
+    r"template argument \d+ is invalid|no type named 'type' in 'struct metal::enable_if<false"
+)
+# How g++ and clang say that a candidate takes another number of arguments.
+_COUNTS = re.compile(
+    r"(?:candidate expects|requires) (?:at least |at most )?(?P<wanted>\d+|single) arguments?"
+    r"(?: '\w+')?, (?:but )?(?P<given>\d+) (?:arguments? )?(?:was |were )?provided"
+)
 _REQUESTED_HERE = re.compile(r"(?:in instantiation of|while substituting) .*")
 
 
 def message_flags(compiler: Compiler) -> tuple[str, ...]:
     """Flags that make messages exact: types spelled out, columns in bytes."""
-    if compiler.is_clang:
-        return ("-fno-elide-type",)
+    if compiler.is_clang:  # zig's turns suggestions off
+        return ("-fno-elide-type", "-fspell-checking")
     return ("-fno-elide-type", "-fdiagnostics-plain-output", "-fdiagnostics-column-unit=byte")
 
 
@@ -64,19 +71,21 @@ def read_messages(output: str) -> list[Message]:
 class Explainer:
     """Turns messages about one translation unit into messages about the user's source.
 
-    ``kernels`` are the places of the kernels, in the order of their entry points.
+    ``kernels`` are the places of the kernels, in the order of their entry points. What a file
+    ``is_system`` the user has written as little as what ``is_ours``, but can look up.
     """
 
     unit: str
     lines: SourceLines
     kernels: Sequence[Location]
     is_ours: Callable[[str], bool]
+    is_system: Callable[[str], bool] = lambda file: False
 
     def explain(self, messages: Iterable[Message]) -> list[Diagnostic]:
         """The user's diagnostics: errors with the notes that lie in the user's files.
 
-        An error inside the shim stands at the user's line that led there; one that no line of the
-        user's led to is left out.
+        An error inside the shim, or torch's headers, stands at the user's line that led there; one
+        that no line of the user's led to is left out.
         """
         texts = self._line_texts()
         found: list[Diagnostic] = []
@@ -86,18 +95,24 @@ class Explainer:
                 continue
             error = self._rewritten(message.diagnostic, self._original(place, texts))
             if error not in found and not (found and _FOLLOWS.match(error.message)):
-                found.append(self._with_sum(error, message.notes))
-                found += [
+                notes = [
                     self._rewritten(note, self._original(note.location, texts))
                     for note in self._kept_notes(message, place)
                 ]
+                error = self._with_sum(error, message.notes)
+                is_told = any("candidate" in note.message for note in notes)
+                found += [error if is_told else self._with_count(error, message.notes), *notes]
         return found
 
     def _users_place(self, message: Message) -> Location | None:
-        for place in (message.diagnostic.location, *message.context):
-            if not self.is_ours(place.file):
-                return place
-        return self._entry_point(message.diagnostic.location)
+        places = [
+            place
+            for place in (message.diagnostic.location, *message.context)
+            if not self.is_ours(place.file)
+        ]
+        written = (place for place in places if not self.is_system(place.file))
+        found = next(written, None) or next(iter(places), None)
+        return found or self._entry_point(message.diagnostic.location)
 
     def _entry_point(self, where: Location) -> Location | None:
         """The kernel whose entry point a line of the unit's end belongs to."""
@@ -112,12 +127,16 @@ class Explainer:
         """What else lies in the user's files; candidates' details only make sense with theirs."""
         if THREADGROUP_MEMORY_MESSAGE in message.diagnostic.message:
             return
+        own = message.diagnostic.location
+        if own != place and not self.is_ours(own.file):
+            yield Diagnostic(own, "note", "the error is here")
         for where in message.context:
             if not self.is_ours(where.file) and where != place:
                 yield Diagnostic(where, "note", "instantiated from here")
         for note in message.notes:
-            detail = note.location.line == place.line or note.message.startswith(" ")
-            if not self.is_ours(note.location.file) and not detail:
+            file, line = note.location.file, note.location.line
+            detail = line == place.line or note.message.startswith(" ") or file.startswith("<")
+            if not self.is_ours(file) and not detail:
                 yield note
 
     def _line_texts(self) -> dict[tuple[str, int], list[str]]:
@@ -157,6 +176,20 @@ class Explainer:
         text = f"threadgroup memory: {total} with {names}; a threadgroup has 32768"
         return Diagnostic(error.location, "error", text, "threadgroup-memory")
 
+    @staticmethod
+    def _with_count(error: Diagnostic, notes: Sequence[Diagnostic]) -> Diagnostic:
+        """An error about a call of the shim's, with the numbers of arguments that it can take."""
+        if not error.message.startswith("no matching function"):
+            return error
+        counts = [_COUNTS.search(note.message) for note in notes]
+        wanted = sorted({"1" if c["wanted"] == "single" else c["wanted"] for c in counts if c})
+        given = {c["given"] for c in counts if c}
+        if not wanted or given & set(wanted) or len(given) != 1:
+            return error
+        noun = "argument" if wanted == ["1"] else "arguments"
+        text = f"{error.message}: it takes {' or '.join(wanted)} {noun}, not {given.pop()}"
+        return Diagnostic(error.location, error.severity, text, error.rule)
+
 
 _SCALARS = {
     "unsigned char": "uchar",
@@ -169,7 +202,13 @@ _SCALARS = {
     "long int": "long",
 }
 _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r" \{aka '[^']*'\}"), ""),
+    (re.compile(r" \{aka '[^']*'\}| \(aka '[^']*'\)"), ""),
+    (re.compile(r"; did you mean '(?:mpskit|entry|builtins|target|types|core|abi)::[^']*'\?"), ""),
+    (re.compile(r"expected nested-name-specifier before ('\w+')"), r"unknown type \1"),
+    (
+        re.compile(r"unable to find numeric literal operator 'operator\"\"(\w+)'"),
+        r"invalid suffix '\1' of a number",
+    ),
     (re.compile(r"'using (\w+) = [^']*'"), r"'\1'"),
     (re.compile(r"(?:::)?\bmpskit(?:_program)?::(?:types::|core::)?"), ""),
     (re.compile(rf"\b{PREFIX}(\w+)(?:<void>)?"), r"\1"),
@@ -193,13 +232,13 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 _POSITION = re.compile(
-    r"(?:builtins::(\w+)\(.*)?(?:from|conversion from) '[\w:]*Position' to '(?P<type>[^']+)"
+    r"(?:builtins::(\w+)\(.*)?(?:from|conversion from|convert) '[\w:]*Position' to '(?P<type>[^']+)"
 )
 
 
 def in_users_words(message: str) -> str:
     """A compiler's message with Metal's names of types for the shim's."""
-    message = message.strip()
+    message = _with_subscripts(message.strip())
     if match := _POSITION.search(message):
         attribute = f"[[{match[1]}]]" if match[1] else "a thread's position"
         kind = in_users_words(match["type"])
@@ -207,3 +246,39 @@ def in_users_words(message: str) -> str:
     for pattern, replacement in _SPELLINGS:
         message = pattern.sub(replacement, message)
     return message
+
+
+_ELEMENT = re.compile(r"\*\((\w+) \+ \(\(sizetype\)")
+
+
+def _with_subscripts(message: str) -> str:
+    """g++'s ``*(in + ((sizetype)(((ulong)i) * 4)))`` as ``in[i]``."""
+    while match := _ELEMENT.search(message):
+        inner = match.end()
+        end = _closing(message, inner)
+        index = _outside_product(message[inner + 1 : end])
+        if end < 0 or index is None or message[end : end + 3] != ")))":
+            break
+        message = f"{message[: match.start()]}{match[1]}[{index}]{message[end + 3 :]}"
+    return message
+
+
+def _outside_product(product: str) -> str | None:
+    """The index in ``((ulong)i) * 4``."""
+    match = re.fullmatch(r"(.*) \* \d+", product)
+    if match is None:
+        return None
+    index = re.sub(r"\((?:ulong|long unsigned int|sizetype|long int|long)\)", "", match[1])
+    while index.startswith("(") and _closing(index, 0) == len(index) - 1:
+        index = index[1:-1]
+    return index
+
+
+def _closing(text: str, opening: int) -> int:
+    """The index of the parenthesis that closes the one at ``opening``; -1 where none does."""
+    depth = 0
+    for index in range(opening, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
+        if depth == 0:
+            return index
+    return -1

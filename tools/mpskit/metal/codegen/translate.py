@@ -11,6 +11,7 @@ from mpskit.metal.codegen.diagnostics import Explainer, Message
 from mpskit.metal.codegen.emit import ENTRY_POINTS
 from mpskit.metal.errors import CompileError
 from mpskit.metal.frontend.kernels import Kernel, read_kernels
+from mpskit.metal.frontend.loading import system_dirs
 from mpskit.metal.frontend.parsing import parse
 from mpskit.metal.frontend.sources import SourceLines
 from mpskit.metal.frontend.structure import Program
@@ -43,6 +44,11 @@ def is_ours(file: str) -> bool:
     return file.startswith((str(_PACKAGE), ENTRY_POINTS))
 
 
+def is_system(file: str) -> bool:
+    """Whether a file is one of torch's headers."""
+    return file.startswith(tuple(str(folder) for folder in system_dirs()))
+
+
 def raise_users_errors(
     messages: Sequence[Message],
     unit: str,
@@ -58,6 +64,6 @@ def raise_users_errors(
     """
     kernels = read_kernels(parse(embedded, compiler, metal_version=metal_version))
     places = [kernel.location for kernel in kernels]
-    explainer = Explainer(unit, SourceLines(embedded), places, is_ours)
+    explainer = Explainer(unit, SourceLines(embedded), places, is_ours, is_system)
     if diagnostics := explainer.explain(messages):
         raise CompileError(diagnostics) from None

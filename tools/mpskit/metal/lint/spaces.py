@@ -63,7 +63,8 @@ def _plain_functions(program: Program) -> dict[str, list[_Wanted | None]]:
 
 
 def _wanted(program: Program, run: Run) -> _Wanted | None:
-    texts = [program.text(i) for i in run]
+    hidden = {i for span in program.attribute_spans(run) for i in span}
+    texts = [program.text(i) for i in run if i not in hidden]
     spaces = [t for t in texts if t in ADDRESS_SPACES]
     kinds = [t for t in texts if t in ("*", "&")]
     if len(spaces) != 1 or len(kinds) != 1 or "(" in texts or "<" in texts:
@@ -79,7 +80,7 @@ def _parameters(program: Program, function: Function) -> dict[str, _Variable]:
         if name is None:
             continue
         if wanted is None:
-            if not {program.text(i) for i in run} & {"*", "&", "[", "<", "auto"}:
+            if not {program.text(i) for i in run} & {"*", "&", "(", "<", "auto"}:
                 found[program.text(name)] = _Variable("thread")
         elif wanted.kind == "*":
             found[program.text(name)] = _Variable("thread", wanted.space)
