@@ -133,6 +133,7 @@ BROKEN: dict[str, list[tuple[str, str]]] = {
         ("namespace a { static constexpr uint N = 4; }", "N ="),
         ("threadgroup float scratch[32];", "scratch"),
         ("float a[2] = {1, 2};", "a["),
+        ("uint2 gid [[thread_position_in_grid]];", "gid"),
     ],
     "fast-math": [
         (in_kernel("for (uint i = 0; i < n; ++i) x[i] = fast::exp(x[i]);"), "fast::exp"),

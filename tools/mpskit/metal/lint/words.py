@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpskit.metal.frontend.kernels import GRAPHICS_TYPE
+from mpskit.metal.frontend.positions import BUILTINS
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Program
 from mpskit.metal.lint.rules import Finding
 
@@ -84,8 +85,10 @@ def program_scope_variables(program: Program) -> Iterator[Finding]:
             continue
         space = min(words & ADDRESS_SPACES, default="")
         where = f"'{variable.name}' is a {space} variable" if space else f"'{variable.name}' is"
-        yield Finding(
-            "program-scope-variable",
-            variable.name_index,
-            f"{where} at program scope, where only constant variables can be",
-        )
+        message = f"{where} at program scope, where only constant variables can be"
+        if builtin := next((a.name for a in variable.attributes if a.name in BUILTINS), None):
+            message = (
+                f"'{variable.name}' is [[{builtin}]] at program scope, which mpskit does not "
+                "support; make it a parameter of the kernel"
+            )
+        yield Finding("program-scope-variable", variable.name_index, message)
