@@ -34,7 +34,7 @@ _FILES = {
     f"{_MPS}/operations/${{Name}}.mm": "host.mm",
     f"{_MPS}/operations/${{Name}}Plan.h": "plan.h",
     "opinfo/${name}.py": "definition.py.template",
-    "opinfo/test_${name}.py": "test_gradients.py.template",
+    "opinfo/test_${name}.py": "test_of_op.py.template",
     "test/test_mps_${name}.py": "upstream_test.py.template",
 }
 _WIDTH = 80
