@@ -2,34 +2,43 @@
 """Checks that the OpInfo suite catches faults: each mutant of the patch set must fail a test.
 
 Every fault in mutations*.toml is made in a copy of aten_patch by replacing text that must occur
-there exactly once, and the suite runs on the copy. Prints a line a mutant with the test that
-killed it, and exits 1 if one survives.
+there exactly once, and the suite runs on the copy, up to the first failure. Prints a line a mutant
+with the test that killed it, and exits 1 if one survives. A mutant that does not compile is an
+error.
 
     ci/mutation_check.py                    all mutants
     ci/mutation_check.py missing_barrier    those whose names begin so
     ci/mutation_check.py --list
     ci/mutation_check.py --markdown docs/mutations.md
 
-Mutants are compiled into a cache of their own, which goes when the check ends.
+Mutants are compiled into a cache of their own, which goes when the check ends. Each runs in a child
+of a process that has torch and the suite imported already.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 import click
+import pytest
 
+import opinfo.definitions  # and what that imports, for all children
 from mpskit.errors import MpskitError
-from mpskit.verify.reports.result import Failure
-from mpskit.verify.suite import Selection, run_suite
+from mpskit.verify.implementation import compile_kernels
+from mpskit.verify.log_softmax import IMPLEMENTATIONS
+from mpskit.verify.plan import BackwardPlanner, Planner
+from mpskit.verify.sources import PatchSources
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -38,6 +47,9 @@ else:
 
 HERE = Path(__file__).resolve().parent
 PATCH_SET = HERE.parent / "aten_patch"
+SUITE = Path(opinfo.__file__).parent
+# Names of dtypes in tests, and in the kernels.
+_METAL_DTYPES = {"float32": "float", "float16": "half", "bfloat16": "bfloat"}
 
 
 @dataclass(frozen=True)
@@ -78,12 +90,33 @@ class Mutation:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A failed test and the first line of what it said."""
+
+    test: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What became of a mutant; ``killed_by`` is None for one that survived."""
 
     mutation: Mutation
     killed_by: Failure | None
     seconds: float
+
+
+class FirstFailure:
+    """A pytest plugin that keeps the first failure."""
+
+    failure: Failure | None = None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and self.failure is None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            message = str(crash.message if crash else report.longrepr).strip().splitlines()[0]
+            test = report.nodeid.rsplit("::", 1)[-1]
+            self.failure = Failure(test, message.removeprefix("AssertionError: "))
 
 
 def load_mutations() -> tuple[Mutation, ...]:
@@ -106,27 +139,103 @@ def _load(path: Path) -> tuple[Mutation, ...]:
     )
 
 
-def judge(mutation: Mutation) -> Verdict:
-    """Runs the mutation's tests on a mutated copy of the patch set, up to the first failure."""
-    begin = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix=f"mutant-{mutation.name}-") as directory:
-        copy = Path(directory) / "aten_patch"
-        shutil.copytree(PATCH_SET, copy)
-        mutation.apply(copy)
-        selection = Selection(expression=mutation.tests, patch_set=copy)
-        result = run_suite(selection, workers=1, fail_fast=True)
-    killed_by = result.failures[0] if result.failures else None
-    return Verdict(mutation, killed_by, time.perf_counter() - begin)
+def judge(mutation: Mutation, directory: Path) -> Failure | None:
+    """Makes the mutant in an empty directory, and runs its tests up to the first failure."""
+    copy = directory / "aten_patch"
+    shutil.copytree(PATCH_SET, copy)
+    mutation.apply(copy)
+    for kernels in copy.rglob("*.metal"):
+        kernels.write_text(_of_tested_dtypes(kernels.read_text(), mutation.tests))
+    return first_failure(mutation.tests, copy)
 
 
-def judge_all(mutations: Sequence[Mutation]) -> list[Verdict]:
-    """One mutant for each core at a time; shows each verdict, in order."""
-    verdicts = []
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for verdict in pool.map(judge, mutations):
-            _show(verdict)
-            verdicts.append(verdict)
-    return verdicts
+def _of_tested_dtypes(source: str, tests: str) -> str:
+    """Kernels of the dtypes that ``tests`` names, if any: most of the time goes into compiling."""
+    kept = [metal for dtype, metal in _METAL_DTYPES.items() if dtype in tests]
+    if not kept:
+        return source
+    return re.sub(rf"^REGISTER_\w+\((?!{'|'.join(kept)}\b)\w+, .*\n", "", source, flags=re.M)
+
+
+def judge_all(mutations: Sequence[Mutation], at_a_time: int) -> Iterator[Verdict]:
+    """Each in a process that its fault may bring down."""
+    waiting = list(reversed(mutations))
+    running: dict[Connection, Trial] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_a_time:
+                trial = Trial(waiting.pop())
+                running[trial.answer] = trial
+            for answer in wait(list(running)):
+                yield running.pop(answer).verdict()
+    finally:
+        for trial in running.values():
+            trial.stop()
+
+
+class Trial:
+    """A mutant that is being judged, in a child of this process."""
+
+    def __init__(self, mutation: Mutation) -> None:
+        self._mutation = mutation
+        self._begin = time.perf_counter()
+        self._directory = tempfile.TemporaryDirectory(prefix=f"mutant-{mutation.name}-")
+        context = multiprocessing.get_context("fork")
+        self.answer, sender = context.Pipe(duplex=False)
+        self._child = context.Process(target=self._send_judgement, args=(sender,))
+        self._child.start()
+        sender.close()
+
+    def verdict(self) -> Verdict:
+        """What the child has answered.
+
+        Raises:
+            MpskitError: the mutant could not be made or compiled, or no test was run.
+        """
+        try:
+            outcome = self.answer.recv()
+        except EOFError:
+            self._child.join()
+            outcome = Failure("the process", f"ended with exit code {self._child.exitcode}")
+        self.stop()
+        if isinstance(outcome, str):
+            raise MpskitError(f"{self._mutation.name}: {outcome}")
+        return Verdict(self._mutation, outcome, time.perf_counter() - self._begin)
+
+    def stop(self) -> None:
+        self._child.terminate()
+        self._child.join()
+        self._directory.cleanup()
+
+    def _send_judgement(self, sender: Connection) -> None:
+        with (
+            Path(os.devnull).open("w") as nowhere,
+            redirect_stdout(nowhere),
+            redirect_stderr(nowhere),
+        ):
+            try:
+                sender.send(judge(self._mutation, Path(self._directory.name)))
+            except MpskitError as error:
+                sender.send(str(error))
+
+
+def first_failure(expression: str, patch_set: Path) -> Failure | None:
+    """Runs the suite's tests that ``-k expression`` chooses, up to the first that fails.
+
+    Raises:
+        MpskitError: the patch set does not compile, or no test was run.
+    """
+    for implementation in IMPLEMENTATIONS:
+        compile_kernels(implementation, patch_dir=patch_set)
+    sources = PatchSources.find(patch_set)
+    Planner(sources)
+    BackwardPlanner(sources)
+    watch = FirstFailure()
+    options = ["-c", str(SUITE / "pytest.ini"), "-k", expression, f"--patch-set={patch_set}", "-x"]
+    code = pytest.main([str(SUITE), *options], plugins=[watch])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise MpskitError(f"pytest -k '{expression}' ended with exit code {code}")
+    return watch.failure
 
 
 def _show(verdict: Verdict) -> None:
@@ -134,14 +243,8 @@ def _show(verdict: Verdict) -> None:
     if verdict.killed_by is None:
         click.echo(f"SURVIVED {name}, {verdict.mutation.why} ({verdict.seconds:.0f} s)")
         return
-    test, message = _cause_of_death(verdict.killed_by)
+    test, message = verdict.killed_by.test, verdict.killed_by.message
     click.echo(f"killed   {name} by {test} ({verdict.seconds:.0f} s)\n           {message}")
-
-
-def _cause_of_death(failure: Failure) -> tuple[str, str]:
-    """The test's name, and the first line of what it said."""
-    message = failure.message.strip().splitlines()[0].removeprefix("AssertionError: ")
-    return failure.test.rsplit("::", 1)[-1], message
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
@@ -149,7 +252,7 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
     killed = [verdict for verdict in verdicts if verdict.killed_by]
     rows = [
         f"| `{v.mutation.name}` | {v.mutation.why} | {Path(v.mutation.file).name} | "
-        + (f"`{_cause_of_death(v.killed_by)[0]}` |" if v.killed_by else "**survived** |")
+        + (f"`{v.killed_by.test}` |" if v.killed_by else "**survived** |")
         for v in verdicts
     ]
     return "\n".join(
@@ -173,7 +276,8 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
 @click.argument("names", nargs=-1)
 @click.option("--list", "only_list", is_flag=True, help="Name the mutants and stop.")
 @click.option("--markdown", "table", type=click.Path(path_type=Path), help="Write a table too.")
-def main(names: tuple[str, ...], only_list: bool, table: Path | None) -> None:
+@click.option("--jobs", default=os.cpu_count() or 1, help="Mutants at a time.", show_default=True)
+def main(names: tuple[str, ...], only_list: bool, table: Path | None, jobs: int) -> None:
     mutations = [m for m in load_mutations() if not names or m.name.startswith(names)]
     if only_list:
         for mutation in mutations:
@@ -184,7 +288,10 @@ def main(names: tuple[str, ...], only_list: bool, table: Path | None) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="mutants-") as cache:
             os.environ["MPSKIT_CACHE_DIR"] = cache
-            verdicts = judge_all(mutations)
+            verdicts = []
+            for verdict in judge_all(mutations, jobs):
+                _show(verdict)
+                verdicts.append(verdict)
     except MpskitError as error:
         raise click.ClickException(str(error)) from error
     if table:

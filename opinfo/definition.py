@@ -81,9 +81,10 @@ class Definition:
         implementations: the kernels that stand in for the op, and for what its gradient calls.
         reference: a sample's result in float64 on the CPU, computed without the op.
         upstream: PyTorch's OpInfo entries.
-        ours: our entries, each a group of samples named by its ``variant_test_name``. Three have
+        ours: our entries, each a group of samples named by its ``variant_test_name``. Four have
             tests of their own: ``plain``, for an op without an entry of PyTorch's; ``one_shape``,
-            every layout of one shape; and ``forced``, what to force branches on.
+            every layout of one shape; ``outs``, what else to write to an ``out`` of every layout;
+            and ``forced``, what to force branches on.
         parameters: names of the sample's positional arguments, for messages.
         tolerance: from sample, reference and dtype of the result, what each element may be off;
             by default a few roundings of float32, and one to the dtype.

@@ -32,6 +32,7 @@ UPSTREAM_PLAIN = [op for op in UPSTREAM if not op.variant_test_name]
 PLAIN = [op for definition in DEFINITIONS for op in definition.plain]
 FORCED = [op for definition in DEFINITIONS for op in definition.entries("forced")]
 LAYOUTS_OF_ONE_SHAPE = [op for definition in DEFINITIONS for op in definition.entries("one_shape")]
+OUTS = [op for definition in DEFINITIONS for op in definition.entries("outs")]
 MPS_DTYPES = integral_types_and(torch.bool, *MPS_FLOATING_DTYPES)
 
 
@@ -88,7 +89,7 @@ class TestKernels(OpTestCase):
 class TestOut(OpTestCase):
     """Results written to a tensor that is given."""
 
-    @ops_if_any(LAYOUTS_OF_ONE_SHAPE, allowed_dtypes=MPS_FLOATING_DTYPES)
+    @ops_if_any(LAYOUTS_OF_ONE_SHAPE + OUTS, allowed_dtypes=MPS_FLOATING_DTYPES)
     def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         definition = definition_of(op)
         for sample in op.sample_inputs(device, dtype):

@@ -113,7 +113,8 @@ def test_a_wrong_kernel_fails_with_the_line_that_reproduces_it(
 def test_a_kernel_that_crashes_fails_its_test_alone(patch_set: Path) -> None:
     _replace(patch_set, RESULT, "return *reinterpret_cast<device float*>(ulong(8));")
     selection = Selection(
-        expression="test_samples_log_softmax_dims and float16 or errors_log_softmax", patch_set=patch_set
+        expression="test_samples_log_softmax_dims and float16 or errors_log_softmax",
+        patch_set=patch_set,
     )
     result = run_suite(selection, workers=1)
     assert result.failed == 2  # float16 matches bfloat16 too

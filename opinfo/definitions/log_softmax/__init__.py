@@ -49,6 +49,7 @@ LOG_SOFTMAX = Definition(
         _entry("layouts", layouts.every_layout),
         _entry("expanded", layouts.every_expansion),
         _entry("one_shape", layouts.one_shape),
+        _entry("outs", layouts.for_outs),
         _entry("empty", layouts.empty),
         _entry("reported", reported.samples),
         _entry("large_index", large_index.samples),

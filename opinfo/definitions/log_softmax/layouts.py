@@ -15,6 +15,14 @@ from opinfo.layouts import Shape, expanded, layouts
 # One dimension to five, no two sizes of a shape alike.
 SHAPES: tuple[Shape, ...] = ((37,), (5, 9), (3, 40, 5), (2, 19, 3, 5), (2, 3, 4, 33, 5))
 
+# Of rows that are whole vectors of every dtype, and of rows that are not.
+OUT_SHAPES: dict[Shape, tuple[int, ...]] = {
+    (2, 72, 3, 8): (1,),
+    (3, 5, 72): (1, 2),
+    (2, 16387): (1,),
+    (4099, 3): (0,),
+}
+
 
 def every_dim(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[SampleInput]:
     """Each dimension of each shape, counted from both ends; then as many as the op allows."""
@@ -63,3 +71,13 @@ def one_shape(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[
         for name, tensor in tensors:
             for dim in (1, 3):
                 yield SampleInput(tensor, args=(dim,), kwargs={}, name=name)
+
+
+def for_outs(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[SampleInput]:
+    """Rows that are loaded in vectors, alone and side by side, and rows longer than registers."""
+    make = partial(make_tensor, dtype=dtype, device=device)
+    for shape, dims in OUT_SHAPES.items():
+        for dim in dims:
+            yield SampleInput(make(shape), args=(dim,))
+    image = make((2, 72, 3, 8)).to(memory_format=torch.channels_last)
+    yield SampleInput(image, args=(1,), kwargs={}, name="channels last")

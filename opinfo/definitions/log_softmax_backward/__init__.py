@@ -42,6 +42,7 @@ LOG_SOFTMAX_BACKWARD = Definition(
         _entry("layouts", samples.every_layout),
         _entry("expanded", samples.expanded_gradients),
         _entry("one_shape", samples.one_shape),
+        _entry("outs", samples.for_outs),
         _entry("empty", samples.empty),
         _entry("special", samples.special_values),
         _entry("large_index", samples.large_index),

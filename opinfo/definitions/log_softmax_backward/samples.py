@@ -17,7 +17,7 @@ from torch.testing import make_tensor
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from opinfo.definitions.log_softmax import large_index as far
-from opinfo.definitions.log_softmax.layouts import SHAPES
+from opinfo.definitions.log_softmax.layouts import OUT_SHAPES, SHAPES
 from opinfo.definitions.log_softmax.rows import COLUMNS, LONG, MEDIUM, SHORT
 from opinfo.definitions.log_softmax_backward.forcings import planner
 from opinfo.layouts import Make, Shape, expanded, layouts
@@ -134,6 +134,13 @@ def _expanded(make: Make, shape: Shape, dims: Any) -> Iterator[SampleInput]:
     for name, grad in expanded(make, shape):
         for dim in dims:
             yield _sample(grad, output_like(make(shape), dim), dim, f"grad {name}")
+
+
+def for_outs(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[SampleInput]:
+    """Rows that are loaded in vectors, alone and side by side, and rows longer than registers."""
+    for shape, dims in OUT_SHAPES.items():
+        for dim in dims:
+            yield _contiguous(_make(device, dtype), shape, dim)
 
 
 def empty(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[SampleInput]:

@@ -135,10 +135,11 @@ class _Abi:
                 ("use_u32", ctypes.c_uint32),
             )
 
+        class RowDim(ctypes.Structure):
+            _fields_ = (("size", ctypes.c_uint64), ("strides", ctypes.c_uint64 * tensors))
+
         class Params(ctypes.Structure):
             _fields_ = (
-                ("row_sizes", ctypes.c_uint64 * MAX_DIMS),
-                ("row_strides", ctypes.c_uint64 * MAX_DIMS * tensors),
                 ("rows", ctypes.c_uint64),
                 ("dim_size", ctypes.c_uint64),
                 ("dim_strides", ctypes.c_uint64 * tensors),
@@ -146,6 +147,7 @@ class _Abi:
                 ("chunks", ctypes.c_uint64),
                 ("row_ndim", ctypes.c_uint32),
                 ("vectors", ctypes.c_uint32),
+                ("row_dims", RowDim * MAX_DIMS),
             )
 
         class Response(ctypes.Structure):
@@ -336,9 +338,9 @@ def _read(response: Any, kernels: type[IntEnum]) -> Plan:
 
 
 def _read_params(params: Any) -> Params:
-    dims = zip(params.row_sizes, *params.row_strides, strict=True)
+    row_dims = params.row_dims[: params.row_ndim]
     return Params(
-        row_dims=tuple(RowDim(size, tuple(strides)) for size, *strides in dims)[: params.row_ndim],
+        row_dims=tuple(RowDim(dim.size, tuple(dim.strides)) for dim in row_dims),
         rows=params.rows,
         dim_size=params.dim_size,
         dim_strides=tuple(params.dim_strides),
