@@ -104,7 +104,11 @@ def _run(definitions: Sequence[Definition], patch_dir: Path, files: Iterable[Pat
         dict.fromkeys(each for item in definitions for each in item.implementations)
     )
     with OpUnderTest(
-        backend, implementations=implementations, patch_dir=patch_dir, cores=_CORES
+        backend,
+        implementations=implementations,
+        patch_dir=patch_dir,
+        spare_float64=True,
+        cores=_CORES,
     ) as kernels:
         suite.run(result)
     wrong = [(test, text) for test, text in (*result.failures, *result.errors)]

@@ -41,6 +41,8 @@ class OpUnderTest(TorchDispatchMode):
         implementations: of the ops to replace.
         patch_dir: mirrors the PyTorch tree; None for the package's own patch set.
         sanitize: watch what the kernels do; a launch that has reports raises SanitizerError.
+        spare_float64: leave tensors of float64 to torch. MPS has none, so where the CPU stands in
+            for it they are a test's references.
         options: for the implementations' ``launch``. Those of log_softmax take ``kernel`` and
             ``backward_kernel`` to force a branch of the plans, ``index`` to force an index width,
             and ``cores``, what the plans take for the number of the GPU's cores.
@@ -56,10 +58,12 @@ class OpUnderTest(TorchDispatchMode):
         implementations: Sequence[Implementation] = IMPLEMENTATIONS,
         patch_dir: Path | None = None,
         sanitize: bool = False,
+        spare_float64: bool = False,
         **options: Any,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._device_type = backend
+        self._spared = (torch.float64,) if spare_float64 else ()
         self.launches: Counter[str] = Counter()
         self._handlers: dict[Overload, _Handler] = {}
         for implementation in implementations:
@@ -115,7 +119,9 @@ class OpUnderTest(TorchDispatchMode):
 
     def _takes(self, *arguments: Any) -> bool:
         return all(
-            type(leaf) in _PLAIN_TENSORS and leaf.device.type == self._device_type
+            type(leaf) in _PLAIN_TENSORS
+            and leaf.device.type == self._device_type
+            and leaf.dtype not in self._spared
             for leaf in tree_leaves(arguments)
             if isinstance(leaf, torch.Tensor)
         )
