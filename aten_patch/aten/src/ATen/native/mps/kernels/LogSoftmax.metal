@@ -308,27 +308,30 @@ static inline void reduce_row(
   share.store(row_combine(share.accumulate(), scratch, place));
 }
 
-// Of rows that come to a quarter of HELD units for each thread, no more is
+// Of short rows that come to a quarter of what a thread holds, no more is
 // computed: a row of few that leave cores idle ends as soon as its threads do.
-template <typename U, unsigned HELD, typename T, typename idx_t>
-static inline void reduce_short_row(
+template <typename U, bool LONG, typename T, typename idx_t>
+static inline void reduce_row_by_length(
     device const T* input,
     device T* output,
     constant LogSoftmaxParams<idx_t>& params,
     idx_t row,
     Place place,
     threadgroup LogSumExp (&scratch)[simdgroup_size]) {
-  constexpr unsigned few = HELD / 4;
+  constexpr unsigned vectors =
+      LONG ? LOG_SOFTMAX_LONG_ROW_VECTORS : LOG_SOFTMAX_ROW_VECTORS;
+  constexpr unsigned held = U::size == 1 ? scalars(vectors) : vectors;
+  constexpr unsigned few = LONG ? held : held / 4;
   if (params.dim_size <= place.threads * few * U::size) {
-    reduce_row<U, few, false>(input, output, params, row, place, scratch);
+    reduce_row<U, few, LONG>(input, output, params, row, place, scratch);
   } else {
-    reduce_row<U, HELD, false>(input, output, params, row, place, scratch);
+    reduce_row<U, held, LONG>(input, output, params, row, place, scratch);
   }
 }
 
 // Grid: (threads of a row, rows, rows past the y axis' limit). Rows of a
 // simdgroup or less share a threadgroup.
-template <typename T, typename idx_t>
+template <typename T, typename idx_t, bool LONG>
 [[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax_row(
     device const T* input [[buffer(0)]],
     device T* output [[buffer(1)]],
@@ -344,35 +347,10 @@ template <typename T, typename idx_t>
   }
   const Place place = {position.x, grid.x, simdgroup, lane};
   if (params.vectors) {
-    reduce_short_row<Vector<T>, LOG_SOFTMAX_ROW_VECTORS>(
+    reduce_row_by_length<Vector<T>, LONG>(
         input, output, params, row, place, scratch);
   } else {
-    reduce_short_row<Scalar<T>, scalars(LOG_SOFTMAX_ROW_VECTORS)>(
-        input, output, params, row, place, scratch);
-  }
-}
-
-// Grid as log_softmax_row's.
-template <typename T, typename idx_t>
-[[kernel, max_total_threads_per_threadgroup(1024)]] void log_softmax_long_row(
-    device const T* input [[buffer(0)]],
-    device T* output [[buffer(1)]],
-    constant LogSoftmaxParams<idx_t>& params [[buffer(2)]],
-    uint3 position [[thread_position_in_grid]],
-    uint3 grid [[threads_per_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  threadgroup LogSumExp scratch[simdgroup_size];
-  const idx_t row = position.y + static_cast<idx_t>(grid.y) * position.z;
-  if (row >= params.rows) {
-    return;
-  }
-  const Place place = {position.x, grid.x, simdgroup, lane};
-  if (params.vectors) {
-    reduce_row<Vector<T>, LOG_SOFTMAX_LONG_ROW_VECTORS, true>(
-        input, output, params, row, place, scratch);
-  } else {
-    reduce_row<Scalar<T>, scalars(LOG_SOFTMAX_LONG_ROW_VECTORS), true>(
+    reduce_row_by_length<Scalar<T>, LONG>(
         input, output, params, row, place, scratch);
   }
 }
@@ -574,7 +552,7 @@ static inline void reduce_columns(
 // Grid: (rows in units, slices, rows past the x axis' limit). A threadgroup
 // takes group.x units of neighbouring rows, a power of two; group.y threads
 // share each of them. They are a power of two, or fill whole simdgroups.
-template <typename T, typename idx_t>
+template <typename T, typename idx_t, bool REREADS>
 [[kernel, max_total_threads_per_threadgroup(512)]] void log_softmax(
     device const T* input [[buffer(0)]],
     device T* output [[buffer(1)]],
@@ -586,7 +564,7 @@ template <typename T, typename idx_t>
   threadgroup LogSumExp scratch[column_scratch];
   const idx_t unit = position.x + static_cast<idx_t>(grid.x) * position.z;
   if (params.vectors) {
-    reduce_columns<Vector<T>, LOG_SOFTMAX_COLUMN_VECTORS, false>(
+    reduce_columns<Vector<T>, LOG_SOFTMAX_COLUMN_VECTORS, REREADS>(
         input,
         output,
         params,
@@ -595,34 +573,7 @@ template <typename T, typename idx_t>
         group.xy,
         scratch);
   } else {
-    reduce_columns<Scalar<T>, scalars(LOG_SOFTMAX_COLUMN_VECTORS), false>(
-        input, output, params, unit, local.xy, group.xy, scratch);
-  }
-}
-
-// Grid as log_softmax's.
-template <typename T, typename idx_t>
-[[kernel, max_total_threads_per_threadgroup(512)]] void log_softmax_long(
-    device const T* input [[buffer(0)]],
-    device T* output [[buffer(1)]],
-    constant LogSoftmaxParams<idx_t>& params [[buffer(2)]],
-    uint3 position [[thread_position_in_grid]],
-    uint3 grid [[threads_per_grid]],
-    uint3 local [[thread_position_in_threadgroup]],
-    uint3 group [[threads_per_threadgroup]]) {
-  threadgroup LogSumExp scratch[column_scratch];
-  const idx_t unit = position.x + static_cast<idx_t>(grid.x) * position.z;
-  if (params.vectors) {
-    reduce_columns<Vector<T>, LOG_SOFTMAX_COLUMN_VECTORS, true>(
-        input,
-        output,
-        params,
-        unit * Vector<T>::size,
-        local.xy,
-        group.xy,
-        scratch);
-  } else {
-    reduce_columns<Scalar<T>, scalars(LOG_SOFTMAX_COLUMN_VECTORS), true>(
+    reduce_columns<Scalar<T>, scalars(LOG_SOFTMAX_COLUMN_VECTORS), REREADS>(
         input, output, params, unit, local.xy, group.xy, scratch);
   }
 }
@@ -757,18 +708,17 @@ template <typename T, typename idx_t>
   }
 }
 
-#define REGISTER_KERNEL(NAME, KERNEL, T, IDX) \
-  template                                    \
-      [[host_name(NAME)]] [[kernel]] decltype(KERNEL<T, IDX>) KERNEL<T, IDX>
+#define REGISTER_KERNEL(NAME, ...) \
+  template [[host_name(NAME)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__
 
-#define REGISTER_LOG_SOFTMAX(T, IDX, ID)                                       \
-  REGISTER_KERNEL("log_softmax_row_" ID, log_softmax_row, T, IDX);             \
-  REGISTER_KERNEL("log_softmax_long_row_" ID, log_softmax_long_row, T, IDX);   \
-  REGISTER_KERNEL("log_softmax_partial_" ID, log_softmax_partial, T, IDX);     \
-  REGISTER_KERNEL("log_softmax_finalize_" ID, log_softmax_finalize, T, IDX);   \
-  REGISTER_KERNEL("log_softmax_long_" ID, log_softmax_long, T, IDX);           \
-  REGISTER_KERNEL("log_softmax_transpose_" ID, log_softmax_transpose, T, IDX); \
-  REGISTER_KERNEL("log_softmax_" ID, log_softmax, T, IDX)
+#define REGISTER_LOG_SOFTMAX(T, IDX, ID)                                      \
+  REGISTER_KERNEL("log_softmax_row_" ID, log_softmax_row<T, IDX, false>);     \
+  REGISTER_KERNEL("log_softmax_long_row_" ID, log_softmax_row<T, IDX, true>); \
+  REGISTER_KERNEL("log_softmax_partial_" ID, log_softmax_partial<T, IDX>);    \
+  REGISTER_KERNEL("log_softmax_finalize_" ID, log_softmax_finalize<T, IDX>);  \
+  REGISTER_KERNEL("log_softmax_" ID, log_softmax<T, IDX, false>);             \
+  REGISTER_KERNEL("log_softmax_long_" ID, log_softmax<T, IDX, true>);         \
+  REGISTER_KERNEL("log_softmax_transpose_" ID, log_softmax_transpose<T, IDX>)
 
 REGISTER_LOG_SOFTMAX(float, uint, "float_u32");
 REGISTER_LOG_SOFTMAX(float, ulong, "float_u64");

@@ -222,8 +222,8 @@ inline Plan make_plan(
           strided_launch("log_softmax_long" + suffix, problem, units, cores)};
       break;
     case Kernel::LongRow:
-      plan.launches = {
-          row_launch("log_softmax_long_row" + suffix, problem, row_units, whole)};
+      plan.launches = {row_launch(
+          "log_softmax_long_row" + suffix, problem, row_units, whole)};
       break;
     case Kernel::Transpose:
       plan.launches = {

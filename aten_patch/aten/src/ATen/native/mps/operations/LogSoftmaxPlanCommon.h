@@ -317,7 +317,8 @@ LogSoftmaxParams<uint32_t, TENSORS> narrow(
   }
   for (size_t tensor = 0; tensor < TENSORS; ++tensor) {
     for (unsigned d = 0; d < params.row_ndim; ++d) {
-      narrowed.row_dims[d].strides[tensor] = to_u32(params.row_dims[d].strides[tensor]);
+      narrowed.row_dims[d].strides[tensor] =
+          to_u32(params.row_dims[d].strides[tensor]);
     }
     narrowed.dim_strides[tensor] = to_u32(params.dim_strides[tensor]);
   }
