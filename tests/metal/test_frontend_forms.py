@@ -106,6 +106,16 @@ SOURCE = """
       half scale; scale = *in; *out = scale;
     }
 
+    using metal::uint;
+    template <typename T> struct Count;
+    template <uint N> struct Count<vec<float, N>> { static constant constexpr uint value = N; };
+    template <typename T, size_t N> uint count(vec<T, N> x) { return N; }
+    struct State { float4 value; };
+    kernel void sizes(volatile device State& state, device metal::uint* out) {
+      state.value = float4(7);
+      out[0] = Count<float3>::value; out[1] = count(state.value.xy) + count((&state)->value.wzyx.xyz);
+    }
+
     template <typename T> struct Item { T value; uint index; };
     template <typename T> struct _numeric_limits_impl<Item<T>> {
       static constexpr Item<T> lowest() { return Item<T>{numeric_limits<T>::lowest(), 1}; }
@@ -193,3 +203,10 @@ def test_names_from_inside_the_standard_library(library):
     out = torch.zeros(4)
     launch(library, "internals", out, threads=4)
     assert out.tolist() == [6 + 4 + 1] * 4
+
+
+def test_sizes_of_vectors_are_deduced_for_any_integer_type(library):
+    state, out = torch.zeros(4), torch.zeros(2, dtype=torch.int32)
+    launch(library, "sizes", state, out)
+    assert out.tolist() == [3, 5]
+    assert state.tolist() == [7] * 4

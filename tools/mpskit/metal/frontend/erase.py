@@ -20,6 +20,8 @@ from mpskit.metal.frontend.function_constants import (
 from mpskit.metal.frontend.initializers import braced_vectors, designated_arrays
 from mpskit.metal.frontend.promotions import promotions
 from mpskit.metal.frontend.structure import ADDRESS_SPACES, Function, Program, Run
+from mpskit.metal.frontend.swizzle_arguments import swizzle_arguments
+from mpskit.metal.frontend.vector_sizes import vector_sizes
 
 _SPECIFIERS = frozenset(
     {"const", "constexpr", "static", "inline", "volatile", "extern", "kernel"} | ADDRESS_SPACES
@@ -27,6 +29,13 @@ _SPECIFIERS = frozenset(
 _DECIMAL_FLOAT = re.compile(
     r"(?P<digits>(?:\d[\d']*\.[\d']*|\.\d[\d']*)(?:[eE][+-]?\d+)?|\d[\d']*[eE][+-]?\d+"
     r"|0[xX][0-9a-fA-F.']+[pP][+-]?\d+)(?P<suffix>[fFhH]|bf|BF)?"
+)
+
+_ERASED = ADDRESS_SPACES | {"kernel"}
+# Types that stay volatile.
+_VOLATILE = re.compile(
+    r"bool|u?char|u?short|u?int|u?long|unsigned|signed|half|bfloat|float|u?int\d+_t|size_t"
+    r"|(?:metal)?_?atomic\w*|void|T"
 )
 
 MAX_THREADGROUP_MEMORY = 32768
@@ -85,7 +94,15 @@ class Eraser:
             if index not in gone:
                 self._token(index)
         self._edits += class_edits(self._program)
+        for index in vector_sizes(self._program):
+            if index not in gone:
+                self._replace(index, "int")
         self._braced_vectors(gone)
+        for run in swizzle_arguments(self._program):
+            if run.begin not in gone:
+                begin = self._program.tokens[run.begin].start
+                end = self._program.tokens[run.end - 1].end
+                self._edits += [(begin, begin, "::mpskit::plain("), (end, end, ")")]
         for index, text in (*promotions(self._program), *insertions):
             end = self._program.tokens[index].end
             self._edits.append((end, end, text))
@@ -124,10 +141,22 @@ class Eraser:
         elif token.text == "constant":
             is_needed = not self._qualifies_method(index) and not self._is_const(index)
             self._replace(index, "const" if is_needed else "")
-        elif token.text == "kernel" or token.text in ADDRESS_SPACES:
+        elif token.text in _ERASED or (token.text == "volatile" and self._is_of_class(index)):
             self._replace(index, "")
         elif chain := self._program.swizzle_chains.get(index):
-            self._replace_run(*chain)
+            run, swizzle = chain
+            tokens = self._program.tokens
+            self._edits.append((tokens[run.begin].start, tokens[run.end - 1].end, swizzle))
+
+    def _is_of_class(self, index: int) -> bool:
+        """Whether `volatile` qualifies a class, whose members would all have to know of it."""
+        program = self._program
+        index += 1
+        while program.text(index) in _SPECIFIERS:
+            index += 1
+        text = program.text(index)
+        is_name = index < len(program.tokens) and program.tokens[index].kind == "identifier"
+        return is_name and not _VOLATILE.fullmatch(text)
 
     def _number(self, index: int) -> None:
         match = _DECIMAL_FLOAT.fullmatch(self._program.tokens[index].text)

@@ -519,7 +519,7 @@ class Program:
     def swizzles(self) -> set[str]:
         """The names of two to four components that follow a ``.`` or ``->``."""
         chained = {name for _, name in self.swizzle_chains.values() if len(name) > 1}
-        return chained | {self.text(index) for index in self._swizzle_places}
+        return chained | {self.text(index) for index in self.swizzle_places}
 
     @cached_property
     def swizzle_chains(self) -> dict[int, tuple[Run, str]]:
@@ -527,7 +527,7 @@ class Program:
         members = {variable.name for variable in self.variables if variable.is_member}
         chains: dict[int, tuple[Run, str]] = {}
         end = 0
-        for index in self._swizzle_places:
+        for index in self.swizzle_places:
             if index < end or self.text(index) in members:
                 continue
             name, end = self.text(index), index + 1
@@ -538,7 +538,8 @@ class Program:
         return chains
 
     @cached_property
-    def _swizzle_places(self) -> list[int]:
+    def swizzle_places(self) -> list[int]:
+        """Where a name of two to four components follows a ``.`` or ``->``."""
         return [
             index
             for index, (before, token) in enumerate(

@@ -22,3 +22,8 @@ using uintptr_t = unsigned long;
 
 static_assert(sizeof(short) == 2 && sizeof(int) == 4 && sizeof(long) == 8);
 static_assert(static_cast<char>(-1) < 0, "MSL's char is signed: compile with -fsigned-char");
+
+namespace metal {
+using ::int16_t, ::int32_t, ::int64_t, ::int8_t, ::ptrdiff_t, ::size_t, ::uchar, ::uint, ::uint16_t,
+    ::uint32_t, ::uint64_t, ::uint8_t, ::ulong, ::ushort;
+} // namespace metal

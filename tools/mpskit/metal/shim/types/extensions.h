@@ -24,4 +24,19 @@ constexpr V braced(const A&... parts) {
     return V(parts...);
 }
 
+template <class T>
+inline constexpr bool is_swizzle = false;
+template <class T, int N, int... I>
+inline constexpr bool is_swizzle<types::swizzle<T, N, I...>> = true;
+
+// An argument of a function: a swizzle as the vector that it selects, anything else as it is.
+template <class T>
+constexpr decltype(auto) plain(T&& value) {
+  using V = core::remove_cvref_t<T>;
+  if constexpr (is_swizzle<V>)
+    return typename V::value_type(value);
+  else
+    return static_cast<T&&>(value);
+}
+
 } // namespace mpskit
