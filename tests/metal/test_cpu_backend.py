@@ -5,11 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+import mpskit.metal
 from mpskit.errors import MpskitError
 from mpskit.metal import cache, compile_shader, host_compiler
 
@@ -110,6 +113,20 @@ def test_a_compiler_that_fails_is_said_to(monkeypatch, own_cache, tmp_path):
             compile_shader("kernel void never_compiled(device int* x) {}")
     finally:
         host_compiler.find_compiler.cache_clear()
+
+
+@pytest.mark.parametrize("target", ["aarch64-macos", "aarch64-linux-gnu"])
+def test_the_runtime_compiles_for_other_machines(tmp_path, target):
+    pytest.importorskip("ziglang", reason="the compiler for other machines is its")
+    metal = Path(mpskit.metal.__file__).parent
+    command = [
+        *(sys.executable, "-m", "ziglang", "c++", "-target", target),
+        *("-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror"),
+        *(f"-I{metal / 'cpu'}", f"-I{metal / 'codegen'}"),
+        *("-c", metal / "cpu/runtime.cpp", "-o", tmp_path / "runtime.o"),
+    ]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_unknown_backend_is_refused():

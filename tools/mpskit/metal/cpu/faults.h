@@ -11,7 +11,9 @@
 
 #include <pthread.h>
 #include <signal.h>
+#if defined(__linux__)
 #include <ucontext.h>
+#endif
 #include <unistd.h>
 
 namespace {
