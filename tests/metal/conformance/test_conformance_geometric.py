@@ -163,6 +163,7 @@ CHECKS = [
     Check("refract(float2(1, 0), float2(0, 1), 2.0f)", "float2", [0, 0]),
     Check("faceforward(float2(0, 1), float2(0, -1), float2(0, 1))", "float2", [0, 1]),
     Check("faceforward(float2(0, 1), float2(0, 1), float2(0, 1))", "float2", [-0.0, -1]),
+    Check("faceforward(float2(2, 1), float2(0, 1), float2(1, 0))", "float2", [-2, -1]),
     Check("cross(float4(1, 2, 3, 9).xyz, float4(-4, 5, 6, 9).xyz)", "float3", [-3, -18, 13]),
     Check("dot(float4(1, 2, 3, 4).xw, float2(5, 6))", "float", 29),
     Check("length(float4(3, 0, 0, 4).xw)", "float", 5),

@@ -26,6 +26,7 @@ def float_limits(name: str) -> list[Check]:
     numbers = {
         "digits": format.digits, "radix": 2, "max_exponent": format.max_exponent,
         "min_exponent": 3 - format.max_exponent, "digits10": DECIMAL_DIGITS[name],
+        "max_digits10": math.ceil(1 + format.digits * math.log10(2)),
         "max_exponent10": math.floor(math.log10(format.largest)),
         "min_exponent10": math.ceil(math.log10(format.smallest_normal)),
     }  # fmt: skip

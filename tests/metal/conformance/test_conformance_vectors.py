@@ -161,6 +161,7 @@ ACCESS = """
   int2 i(5, -6);
   const int2 before = i++;
   const int2 after = --i;
+  const uniform<int> same = 3;
   union { float4 f; uint4 u; } bits;
   bits.f = float4(1);
   bits.u.xy = uint2(0x40000000, 0);
@@ -191,6 +192,7 @@ ACCESSES = [
     Check("before", "int2", [5, -6]),
     Check("after", "int2", [5, -6]),
     Check("i", "int2", [5, -6]),
+    Check("same * 2", "int", 6),
     Check("bits.f", "float4", [2, 0, 1, 1]),
     Check("pair.y", "float", 40),
     Check("chained", "float4", [-2, 20, -1, 40]),
