@@ -271,6 +271,15 @@ MPSKIT_BINARY(||, bool_element)
     const V left(a), right(b);                                                                 \
     return generate<T, vector_shape<V>::size>(                                                 \
         [&](int i) { return static_cast<T>(left[i] op (right[i] & mask)); });                  \
+  }                                                                                            \
+  /* By a vector of another integer type: the left operand's counts. */                        \
+  template <vector_like A, vector_like B>                                                      \
+    requires(                                                                                  \
+        vector_shape<A>::size == vector_shape<B>::size &&                                      \
+        core::integer<typename vector_shape<B>::element> &&                                    \
+        !core::same<typename vector_shape<A>::element, typename vector_shape<B>::element>)     \
+  constexpr auto operator op(const A& a, const B& b) {                                         \
+    return a op vector_of<A>(vector_of<B>(b));                                                 \
   }
 MPSKIT_SHIFT(<<)
 MPSKIT_SHIFT(>>)
