@@ -29,7 +29,6 @@ class Operation:
     text: str
     expected: Callable[[Values, Values, list[bool]], Expected]
     integers_only: bool = False
-    moves: bool = False  # between lanes, for which any type serves
 
 
 @dataclass(frozen=True)
@@ -77,6 +76,7 @@ def inside(lane: int, lanes: int) -> int | None:
 
 
 def moves(group: Group) -> list[Operation]:
+    """Between lanes, of any type's values."""
     p, n = group.prefix, group.lanes
     far = n // 4 + 1
     operations = [
@@ -112,7 +112,7 @@ def moves(group: Group) -> list[Operation]:
             Operation(f"{p}_shuffle_and_fill_down(x, y, 1, {modulo})", filled(1, modulo)),
         ]
         modulo //= 2
-    return [Operation(o.text, o.expected, moves=True) for o in operations]
+    return operations
 
 
 def first_active(x: Values, y: Values, active: list[bool]) -> Expected:
@@ -145,6 +145,7 @@ def scanned(
 
 
 def combinations(group: Group) -> list[Operation]:
+    """Of all active lanes' values, or of those below each."""
     p = group.prefix
     return [
         Operation(f"{p}_sum(x)", combined(np.add)),

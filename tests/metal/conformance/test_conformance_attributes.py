@@ -93,41 +93,41 @@ TYPES = ["uint", "ushort"]
 STAGE_IN = "reads the region of stage-in data, which a dispatch without any does not set"
 
 
+def vector_kernel(type: str, components: int) -> str:
+    """A kernel that has every vector attribute as a scalar or a vector of that many components."""
+    n = f"{components}" if components > 1 else ""
+    position, grid = "thread_position_in_grid", "threads_per_grid"
+    index = {
+        1: position,
+        2: f"{position}.x + {grid}.x * {position}.y",
+        3: f"{position}.x + {grid}.x * ({position}.y + {grid}.y * {position}.z)",
+    }[components]
+    parameters = "".join(f",\n    {type}{n} {name} [[{name}]]" for name in VECTORS)
+    rows = "".join(
+        f"  out[i * {len(VECTORS)} + {k}].{'xyz'[:components]} = uint{n}({name});\n"
+        for k, name in enumerate(VECTORS)
+    )
+    return (
+        f"kernel void vectors_{type}_{components}(device uint3* out{parameters}) {{\n"
+        f"  const uint i = {index};\n{rows}}}\n"
+    )
+
+
+def scalar_kernel(type: str) -> str:
+    """A kernel that has every scalar attribute."""
+    parameters = "".join(f",\n    {type} {name} [[{name}]]" for name in SCALARS)
+    rows = "".join(f"  out[i * {len(SCALARS)} + {k}] = {n};\n" for k, n in enumerate(SCALARS))
+    return (
+        f"kernel void scalars_{type}(device uint* out, uint3 at [[thread_position_in_grid]],\n"
+        f"    uint3 grid [[threads_per_grid]]{parameters}) {{\n"
+        f"  const uint i = at.x + grid.x * (at.y + grid.y * at.z);\n{rows}}}\n"
+    )
+
+
 @pytest.fixture(scope="module")
 def kernels(compile_shader):
-    source = [HEADER]
-    for type in TYPES:
-        names = list(VECTORS)
-        parameters = "".join(f",\n    {type}3 {name} [[{name}]]" for name in names)
-        rows = "".join(
-            f"  out[i * {len(names)} + {k}] = uint3({n});\n" for k, n in enumerate(names)
-        )
-        place = "uint(thread_position_in_grid.x + threads_per_grid.x * "
-        place += "(thread_position_in_grid.y + threads_per_grid.y * thread_position_in_grid.z))"
-        source.append(
-            f"kernel void vectors_{type}(device uint3* out{parameters}) {{\n"
-            f"  const uint i = {place};\n{rows}}}\n"
-        )
-        for suffix, n in (("xy", 2), ("x", 1)):
-            declared = f"{type}{n if n > 1 else ''}"
-            parameters = "".join(f",\n    {declared} {name} [[{name}]]" for name in names)
-            rows = "".join(
-                f"  out[i * {len(names)} + {k}].{suffix} = uint{n if n > 1 else ''}({name});\n"
-                for k, name in enumerate(names)
-            )
-            place = "thread_position_in_grid.x + threads_per_grid.x * thread_position_in_grid.y"
-            source.append(
-                f"kernel void vectors_{type}_{suffix}(device uint3* out{parameters}) {{\n"
-                f"  const uint i = {place if n == 2 else 'thread_position_in_grid'};\n{rows}}}\n"
-            )
-        parameters = "".join(f",\n    {type} {name} [[{name}]]" for name in SCALARS)
-        rows = "".join(f"  out[i * {len(SCALARS)} + {k}] = {n};\n" for k, n in enumerate(SCALARS))
-        source.append(
-            f"kernel void scalars_{type}(device uint* out, uint3 at [[thread_position_in_grid]],\n"
-            f"    uint3 grid [[threads_per_grid]]{parameters}) {{\n"
-            f"  const uint i = at.x + grid.x * (at.y + grid.y * at.z);\n{rows}}}\n"
-        )
-    return compile_shader("".join(source))
+    vectors = (vector_kernel(type, n) for type in TYPES for n in (1, 2, 3))
+    return compile_shader("".join([HEADER, *vectors, *map(scalar_kernel, TYPES)]))
 
 
 @pytest.fixture(scope="module")
@@ -148,33 +148,23 @@ def dispatched(kernels) -> Callable[[str, int, int], torch.Tensor]:
 IDS = ["x".join(map(str, grid)) for grid, _ in DISPATCHES]
 
 
-@pytest.mark.parametrize("dispatch", range(len(DISPATCHES)), ids=IDS)
+@pytest.mark.parametrize(
+    ("components", "dispatch"),
+    [(3, dispatch) for dispatch in range(len(DISPATCHES))] + [(2, 1), (1, 2)],
+    ids=[*IDS, "2d", "1d"],
+)
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("name", VECTORS)
-def test_vector_attribute(dispatched, differs, count, name: str, type: str, dispatch: int) -> None:
-    if name == "grid_size":
-        differs("mps", STAGE_IN, strict=False)
-    out = dispatched(f"vectors_{type}", dispatch, 4 * len(VECTORS))
-    rows = out.reshape(-1, len(VECTORS), 4)[:, list(VECTORS).index(name), :3].tolist()
-    expected = [list(VECTORS[name](place)) for place in places(*DISPATCHES[dispatch])]
-    assert rows == expected
-    count(3 * len(rows))
-
-
-@pytest.mark.parametrize("type", TYPES)
-@pytest.mark.parametrize(("suffix", "dispatch"), [("xy", 1), ("x", 2)], ids=["2d", "1d"])
-@pytest.mark.parametrize("name", VECTORS)
-def test_shorter_vector_attribute(
-    dispatched, differs, count, name: str, suffix: str, dispatch: int, type: str
+def test_vector_attribute(
+    dispatched, differs, count, name: str, type: str, components: int, dispatch: int
 ) -> None:
     if name == "grid_size":
         differs("mps", STAGE_IN, strict=False)
-    out = dispatched(f"vectors_{type}_{suffix}", dispatch, 4 * len(VECTORS))
-    n = len(suffix)
-    rows = out.reshape(-1, len(VECTORS), 4)[:, list(VECTORS).index(name), :n].tolist()
-    expected = [list(VECTORS[name](place)[:n]) for place in places(*DISPATCHES[dispatch])]
-    assert rows == expected
-    count(n * len(rows))
+    out = dispatched(f"vectors_{type}_{components}", dispatch, 4 * len(VECTORS))
+    column = out.reshape(-1, len(VECTORS), 4)[:, list(VECTORS).index(name), :components]
+    all_places = places(*DISPATCHES[dispatch])
+    assert column.tolist() == [list(VECTORS[name](place)[:components]) for place in all_places]
+    count(column.numel())
 
 
 @pytest.mark.parametrize("dispatch", range(len(DISPATCHES)), ids=IDS)
