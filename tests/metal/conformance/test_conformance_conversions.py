@@ -24,6 +24,7 @@ def edges(format: Format) -> list[int | float]:
     if isinstance(format, IntegerFormat):
         near = {0, 1, 2, 3, 7, 100, 127, 128, 200, 255, 256, 2047, 2049, 32767, 32768, 65504, 65519}
         near |= {65520, 65535, 2**24, 2**24 + 1, 2**24 + 3, 2**31 - 1, 2**31, 2**32 - 1, 2**40 + 1}
+        near |= {0x1010001, 0x102FFFF, 0x1018000, 0x10100000001}  # about bfloat's ties
         near |= {format.high, format.high - 1, format.low, format.low + 1, 2**53 + 1, 2**62}
         values = sorted(near | {-x for x in near})
         return [x for x in values if format.low <= x <= format.high]

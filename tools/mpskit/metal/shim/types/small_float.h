@@ -8,6 +8,12 @@ namespace mpskit::types {
 struct binary16 {
   static constexpr bool takes_float = true;
 
+  // Above 2^24, where float rounds, every integer is infinite.
+  template <core::integer I>
+  static constexpr float widened(I value) {
+    return static_cast<float>(value);
+  }
+
   static constexpr float to_float(unsigned short bits) {
 #ifdef MPSKIT_HARDWARE_HALF
     if (!__builtin_is_constant_evaluated()) return target::half_to_float(bits);
@@ -50,6 +56,20 @@ struct brain16 {
   // "Neither float nor half can be implicitly converted to bfloat."
   static constexpr bool takes_float = false;
 
+  // As a float whose last bit is set where others were lost, so that rounding it gives what
+  // rounding the integer would.
+  template <core::integer I>
+  static constexpr float widened(I value) {
+    constexpr int float_digits = 24;
+    const unsigned long bits = static_cast<unsigned long>(value);
+    const unsigned long magnitude = value < 0 ? 0ul - bits : bits;
+    if (sizeof(I) < 4 || magnitude >> float_digits == 0) return static_cast<float>(value);
+    const int lost = 64 - float_digits - target::leading_zeros(magnitude);
+    const bool inexact = (magnitude & ((1ul << lost) - 1ul)) != 0;
+    const float rounded = float(magnitude >> lost | (inexact ? 1ul : 0ul)) * float(1ul << lost);
+    return value < 0 ? -rounded : rounded;
+  }
+
   static constexpr float to_float(unsigned short bits) {
 #ifdef MPSKIT_HARDWARE_BFLOAT
     if (!__builtin_is_constant_evaluated()) return target::bfloat_to_float(bits);
@@ -76,7 +96,7 @@ struct small_float {
       : bits(Format::from_float(value)) {}
   // Apart from the one above, so that braces take an integer without a narrowing error.
   template <core::integer I>
-  constexpr small_float(I value) : small_float(static_cast<float>(value)) {}
+  constexpr small_float(I value) : small_float(Format::widened(value)) {}
 
   static constexpr small_float from_bits(unsigned short bits) {
     small_float result(0.0f);
