@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from mpskit.metal.frontend.erase import Eraser
@@ -31,15 +32,17 @@ def erased_program(
         if kernel.instantiation
     }
     body = eraser.erase([*behind.values(), *insertions])
-    for number, kernel in enumerate(kernels):
-        if kernel.instantiation:
-            parameters = eraser.text_of(kernel.instantiation.parameters)
-            expression = kernel.expression.replace("{parameters}", parameters)
-            expression = " ".join(expression.split())
-            body = body.replace(
-                f"\x00{number}\x00", f" static constexpr auto {_pointer(number)} = {expression};"
-            )
-    return body
+
+    def constant(place: re.Match[str]) -> str:
+        number = int(place[1])
+        kernel = kernels[number]
+        assert kernel.instantiation
+        parameters = eraser.text_of(kernel.instantiation.parameters)
+        expression = kernel.expression.replace("{parameters}", parameters)
+        expression = " ".join(expression.split())
+        return f" static constexpr auto {_pointer(number)} = {expression};"
+
+    return re.sub(r"\x00(\d+)\x00", constant, body)
 
 
 def function_of(number: int, kernel: Kernel, *, root: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from mpskit.metal.errors import CompileError, Diagnostic, Location
 from mpskit.metal.frontend.constants import evaluate
@@ -20,6 +20,8 @@ from mpskit.metal.frontend.tokens import Source
 
 MAX_THREADS_PER_THREADGROUP = 1024
 MAX_BUFFERS = 31
+# Templates of which much is asked again for each of their instantiations, which may be thousands.
+_REMEMBERED = 256
 _ALIAS_DEPTH = 8
 _NAME_DEPTH = 8
 # Types of what no kernel on buffers has.
@@ -65,7 +67,8 @@ class Kernel:
     location: Location
 
 
-def read_kernels(program: Program) -> list[Kernel]:
+@lru_cache(maxsize=1)
+def read_kernels(program: Program) -> Sequence[Kernel]:
     """All kernels that a host can launch, in source order.
 
     A kernel template is launched through its explicit instantiations only.
@@ -162,6 +165,7 @@ def _instantiated(program: Program, function: Function) -> Kernel:
     )
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _parameter_types(program: Program, function: Function) -> list[list[str]]:
     """The tokens of each parameter's type."""
     types = []
@@ -188,15 +192,24 @@ def _templates_of(program: Program, instantiation: Function) -> list[Function]:
     path = instantiation.name.partition("<")[0].replace(" ", "").removeprefix("::").split("::")
     found = [
         f
-        for f in program.functions
-        if f.is_template and not f.is_instantiation
-        and [*f.scope, f.name.partition("<")[0]][-len(path) :] == path
+        for f in _templates(program).get(path[-1], ())
+        if [*f.scope, path[-1]][-len(path) :] == path
         and (f.is_kernel or f.body is None or instantiation.parameters.is_empty)
-    ]  # fmt: skip
+    ]
     for depth in range(len(instantiation.scope), -1, -1):
         scope = (*instantiation.scope[:depth], *path[:-1])
         if visible := [f for f in found if f.scope == scope]:
             return visible
+    return found
+
+
+@lru_cache(maxsize=1)
+def _templates(program: Program) -> dict[str, list[Function]]:
+    """The function templates by name."""
+    found: dict[str, list[Function]] = {}
+    for function in program.functions:
+        if function.is_template and not function.is_instantiation:
+            found.setdefault(function.name.partition("<")[0], []).append(function)
     return found
 
 
@@ -310,6 +323,7 @@ def _constant(names: Names, attribute: Attribute, at: Run) -> int:
     return value
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _parameters(program: Program, function: Function) -> tuple[Parameter, ...]:
     names = Names(program, {})
     parameters = [_parameter(names, run) for run in program.split(function.parameters)]
