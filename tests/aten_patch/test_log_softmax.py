@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import mmap
-import unittest
 from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
 
 import pytest
 import torch
@@ -200,31 +197,3 @@ def test_offsets_past_32_bits(sparse, kernel):
             torch._log_softmax(view, 1, False, out=out)
         assert all(name.endswith("_u64") for name in op.launches)
         assert_rounded(out, reference(x, 1))
-
-
-def load_upstream_tests(sources: PatchSources) -> ModuleType:
-    path = sources.patch_dir / "test/test_mps_log_softmax.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_tests_that_go_upstream_pass_with_every_kernel(sources):
-    # As many cores as the largest Apple GPU has: the most rows must be there for no split.
-    suite = unittest.defaultTestLoader.loadTestsFromModule(load_upstream_tests(sources))
-    result = unittest.TestResult()
-    with OpUnderTest(cores=80) as op:
-        suite.run(result)
-    assert not result.skipped
-    assert result.wasSuccessful(), "\n".join(text for _, text in (*result.failures, *result.errors))
-    for dtype in METAL_DTYPES.values():
-        op.require_launches(
-            f"log_softmax_row_{dtype}",
-            f"log_softmax_long_row_{dtype}",
-            f"log_softmax_partial_{dtype}",
-            f"log_softmax_finalize_{dtype}",
-            f"log_softmax_{dtype}",
-            f"log_softmax_long_{dtype}",
-            f"log_softmax_transpose_{dtype}",
-        )

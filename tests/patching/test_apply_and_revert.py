@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import stat
+import textwrap
 from unittest import mock
 
 from checkouts import (
@@ -176,6 +177,59 @@ exit code 0
             "[MPS] Build on square\n[MPS] Move square to Metal\n",
         )
         self.assertIn("// cube", (self.root / OPERATIONS / "Square.mm").read_text())
+
+
+class InsertedTextTest(CheckoutTestCase):
+    """An edit whose text is a file of the patch set, in a file that a base may lack."""
+
+    EDITS = """
+
+        [[patch.edit]]
+        kind = "insert_before"
+        path = "test/test_mps.py"
+        anchor = "class TestPad:"
+        text_from = "inserts/test_square.py"
+        optional = true
+        """
+
+    def setUp(self) -> None:
+        super().setUp()
+        series = textwrap.dedent(SERIES) + textwrap.dedent(self.EDITS)
+        text = "class TestSquare:\n    pass\n\n\n"
+        write_files(self.patch_set, {"series.toml": series, "inserts/test_square.py": text})
+
+    def test_it_goes_in_and_out_again(self) -> None:
+        tests = self.root / "test/test_mps.py"
+        write_files(self.root, {"test/test_mps.py": "class TestPad:\n    pass\n"})
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "Tests")
+        self.assertEqual(self.apply().exit_code, 0)
+        self.assertEqual(
+            tests.read_text(), "class TestSquare:\n    pass\n\n\nclass TestPad:\n    pass\n"
+        )
+        self.assertIn("already applied", str(self.apply()))
+        self.assertEqual(self.mpskit("revert", self.root).exit_code, 0)
+        self.assertEqual(tests.read_text(), "class TestPad:\n    pass\n")
+
+    def test_a_base_without_the_file_does_without(self) -> None:
+        status = self.mpskit("status", self.root, "--patch-set", self.patch_set)
+        self.assertIn("(left out: the base has no such file)", status.output)
+        self.assertEqual(self.apply().exit_code, 0)
+        self.assertFalse((self.root / "test/test_mps.py").exists())
+        self.assertIn("already applied", str(self.apply()))
+
+    def test_what_is_wrong_with_it_is_named(self) -> None:
+        series = (self.patch_set / "series.toml").read_text()
+        for old, new, why in (
+            ("inserts/test_square.py", "inserts/none.py", "inserts/none.py cannot be read"),
+            ("optional = true", 'optional = "yes"', "must be true or false"),
+            ("optional = true", 'text = "x"', "`patch[0].edit[1].text` is no key"),
+        ):
+            with self.subTest(why):
+                (self.patch_set / "series.toml").write_text(series.replace(old, new))
+                outcome = self.apply()
+                self.assertEqual(outcome.exit_code, 1)
+                self.assertIn(why, str(outcome))
 
 
 class RefusedApplyTest(CheckoutTestCase):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mpskit.patching.edits import (
     Edit,
     InsertAfter,
+    InsertBefore,
     RemoveDefinition,
     RemoveInclude,
     RemoveLine,
@@ -33,6 +34,7 @@ INCLUDE = RemoveInclude("A.mm", "ATen/ops/op_native.h", uses=(r"\bop_out\b",))
 REPLACE = ReplaceIn("A.mm", old="old(1,\n  2);", new="new(1,\n  2);")
 LINE = RemoveLine("A.metal", "REGISTER(log, T)", replaced_by="Op.mm")
 INSERT = InsertAfter("A.mm", anchor='"softmax",\n', text='"log_softmax",\n')
+AHEAD = InsertBefore("test.py", anchor="class TestPad:\n", text="class TestOp:\n    pass\n\n\n")
 
 
 def apply(edit: Edit, text: str) -> str:
@@ -61,6 +63,11 @@ def apply(edit: Edit, text: str) -> str:
         ),
         (REPLACE, "f();\nold(1,\n  2);\n", "f();\nnew(1,\n  2);\n"),
         (INSERT, '["softmax",\n"tanh"]', '["softmax",\n"log_softmax",\n"tanh"]'),
+        (
+            AHEAD,
+            "x = 1\n\n\nclass TestPad:\n    pass\n",
+            "x = 1\n\n\nclass TestOp:\n    pass\n\n\nclass TestPad:\n    pass\n",
+        ),
         (dataclasses.replace(REPLACE, old="a(x)", new="a(x, y)"), "a(x);", "a(x, y);"),
         (dataclasses.replace(REPLACE, old="a(x, y)", new="a(x"), "a(x, y);", "a(x;"),
     ],
@@ -96,6 +103,7 @@ def test_an_edit_is_done_and_then_stays_done(edit: Edit, before: str, after: str
             "old(1,\n  2);\n" * 2,
             "`old(1, ...` must stand in A.mm once, and stands there 2 times (lines 1, 3)",
         ),
+        (AHEAD, "pass\n", "looked for `class TestPad:` in test.py, and it is not there"),
         (INSERT, "[]", 'looked for `"softmax",` in A.mm, and it is not there'),
         (
             INSERT,

@@ -128,7 +128,7 @@ DIR/series.toml: `patch[0].files` '/etc/passwd' must be a plain path relative to
 DIR/series.toml: `patch[0].files` '../outside' must be a plain path relative to the PyTorch tree's root.
 DIR/series.toml: `patch[0].files` '.git/config' lies in git's own directory.
 DIR/series.toml: `patch[0].files` missing.metal cannot be read: No such file or directory.
-DIR/series.toml: `patch[0].edit[0].kind` 'rename' is none of remove_definition, remove_include, remove_line, replace_in, insert_after.
+DIR/series.toml: `patch[0].edit[0].kind` 'rename' is none of remove_definition, remove_include, remove_line, replace_in, insert_after, insert_before.
 DIR/series.toml: `patch[0].edit[0].head` is missing.
 DIR/series.toml: `patch[0].edit[0].head` must not be empty.
 DIR/series.toml: `patch[0].requires[0].absent` is missing.
@@ -215,7 +215,9 @@ aten/src/ATen/native/mps/operations/LogSoftmax.mm
 aten/src/ATen/native/mps/operations/LogSoftmaxLaunch.h
 aten/src/ATen/native/mps/operations/LogSoftmaxPlan.h
 aten/src/ATen/native/mps/operations/LogSoftmaxPlanCommon.h
-test/test_mps_log_softmax.py
+test/test_mps.py
+torch/testing/_internal/common_methods_invocations.py
+torch/testing/_internal/opinfo/definitions/_masked.py
 aten/src/ATen/native/mps/operations/Activation.mm
 aten/src/ATen/native/mps/operations/SoftMax.mm
 aten/src/ATen/native/mps/kernels/SoftMax.metal

@@ -81,7 +81,7 @@ class RunTest(ProposalTestCase):
     def test_a_file_that_does_not_run(self) -> None:
         self.make_applied(**{UPSTREAM_TEST: "import nothing_of_that_name\n"})
         with self.assertRaisesRegex(MpskitError, "No module named 'nothing_of_that_name'"):
-            run_upstream_tests(["_log_softmax.out"], self.root, [UPSTREAM_TEST])
+            run_upstream_tests(["_log_softmax.out"], self.root, [self.root / UPSTREAM_TEST])
 
     def test_a_patch_without_an_op(self) -> None:
         self.files["docs/log_softmax.md"] = "It is on Metal.\n"

@@ -1,7 +1,8 @@
 """A small PyTorch checkout made from the installed torch wheel.
 
 The wheel carries torchgen, native_functions.yaml, the headers and the test helpers. Here each goes
-where the source tree has it; what the wheel lacks and patches need, Activation.mm, is a stand-in.
+where the source tree has it; what the wheel lacks and patches need, Activation.mm and test_mps.py,
+are stand-ins.
 Enough to apply patches to, to generate code from and to compile host code against.
 """
 
@@ -142,6 +143,11 @@ def strip_wrapper(header: bytes) -> bytes:
     return header[len(_WRAPPER_HEAD) : tail]
 
 
+def stand_in(path: str) -> str:
+    """The text that a skeleton has at a path that the torch wheel lacks."""
+    return (_STAND_INS / path).read_text(encoding="utf-8")
+
+
 def _commit_all(directory: Path, version: str) -> str:
     """Make ``directory`` a repository with everything in it committed on ``main``."""
     git = Git(directory)
@@ -152,8 +158,9 @@ def _commit_all(directory: Path, version: str) -> str:
     tree = git.line("write-tree")
     message = (
         f"PyTorch {version}, as far as its wheel carries it\n\n"
-        "Made by `mpskit skeleton`: generated from the installed torch, with a stand-in for\n"
-        "aten/src/ATen/native/mps/operations/Activation.mm. Not a full source tree.\n"
+        "Made by `mpskit skeleton`: generated from the installed torch, with stand-ins for\n"
+        "aten/src/ATen/native/mps/operations/Activation.mm and test/test_mps.py. Not a full\n"
+        "source tree.\n"
     )
     commit = git.write_commit(tree, (), message, _SIGNATURE)
     git.run("update-ref", "-m", "mpskit skeleton", f"refs/heads/{_BRANCH}", commit)

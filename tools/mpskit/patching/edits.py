@@ -201,6 +201,7 @@ class ReplaceIn:
     path: str
     old: str
     new: str
+    optional: bool = False
 
     def describe(self) -> str:
         return f"replace {_first_line(self.old)}"
@@ -230,19 +231,14 @@ class InsertAfter:
     path: str
     anchor: str
     text: str
+    optional: bool = False
 
     def describe(self) -> str:
         return f"insert behind {_first_line(self.anchor)}"
 
     def evaluate(self, text: str, read: ReadText) -> Outcome:
         del read
-        if _find(text, self.anchor + self.text):
-            return Outcome.done()
-        anchors = _find(text, self.anchor)
-        if len(anchors) != 1:
-            return _anchor_trouble(self.path, self.anchor, text, anchors)
-        end = anchors[0].end()
-        return Outcome.to_do(text[:end] + self.text.replace("\n", _newline_of(text)) + text[end:])
+        return _replace_anchor(self.path, text, self.anchor, self.anchor + self.text)
 
     def region(self, text: str) -> str | None:
         """The part of ``text`` that the edit is about, None where it is not there."""
@@ -250,11 +246,42 @@ class InsertAfter:
         return found[0].group() if found else None
 
 
-Edit = RemoveDefinition | RemoveInclude | RemoveLine | ReplaceIn | InsertAfter
+@dataclass(frozen=True)
+class InsertBefore:
+    """Insert ``text`` right ahead of ``anchor``, which must stand in ``path`` exactly once."""
+
+    kind: ClassVar[str] = "insert_before"
+    path: str
+    anchor: str
+    text: str
+    optional: bool = False
+
+    def describe(self) -> str:
+        return f"insert ahead of {_first_line(self.anchor)}"
+
+    def evaluate(self, text: str, read: ReadText) -> Outcome:
+        del read
+        return _replace_anchor(self.path, text, self.anchor, self.text + self.anchor)
+
+    def region(self, text: str) -> str | None:
+        """The part of ``text`` that the edit is about, None where it is not there."""
+        found = _find(text, self.anchor)
+        return found[0].group() if found else None
+
+
+Edit = RemoveDefinition | RemoveInclude | RemoveLine | ReplaceIn | InsertAfter | InsertBefore
 EDIT_KINDS: dict[str, type[Edit]] = {
     kind.kind: kind
-    for kind in (RemoveDefinition, RemoveInclude, RemoveLine, ReplaceIn, InsertAfter)
+    for kind in (RemoveDefinition, RemoveInclude, RemoveLine, ReplaceIn, InsertAfter, InsertBefore)
 }
+
+
+def may_be_left_out(edit: Edit) -> bool:
+    """Whether a base that has no such file does without the edit.
+
+    A small checkout has not all of PyTorch's tests, and an older one keeps them elsewhere.
+    """
+    return isinstance(edit, ReplaceIn | InsertAfter | InsertBefore) and edit.optional
 
 
 def _without_line(lines: list[str], index: int) -> list[str]:
@@ -270,6 +297,17 @@ def _without_line(lines: list[str], index: int) -> list[str]:
 def _find(text: str, literal: str) -> list[re.Match[str]]:
     """Where ``literal`` stands in ``text``, whichever line ends ``text`` has."""
     return list(re.finditer(r"\r?\n".join(map(re.escape, literal.split("\n"))), text))
+
+
+def _replace_anchor(path: str, text: str, anchor: str, new: str) -> Outcome:
+    """Put ``new``, which has ``anchor`` in it, in the place of that one anchor."""
+    if _find(text, new):
+        return Outcome.done()
+    anchors = _find(text, anchor)
+    if len(anchors) != 1:
+        return _anchor_trouble(path, anchor, text, anchors)
+    start, end = anchors[0].span()
+    return Outcome.to_do(text[:start] + new.replace("\n", _newline_of(text)) + text[end:])
 
 
 def _newline_of(text: str) -> str:

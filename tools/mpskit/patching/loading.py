@@ -32,6 +32,9 @@ A patch set is a directory that mirrors the PyTorch tree and holds a ``series.to
     path = "aten/..."
     head = "TORCH_IMPL_FUNC(log_softmax_mps_out)"
     replaced_by = "aten/..."
+    optional = true                     # insertions and replacements: do without, where the base
+                                        # has no such file (optional)
+    text_from = "inserts/..."           # insertions: a file that holds `text`, in its place
 
     [[patch.layout]]                    # a way in which bases are laid out; with any declared,
     name = "mpsgraph"                   # a base must be laid out in exactly one of them
@@ -226,7 +229,11 @@ class _Loader:
             raise self.wrong(table.at("kind"), f"{kind!r} is none of {', '.join(EDIT_KINDS)}")
         values: dict[str, Any] = {}
         for field in dataclasses.fields(EDIT_KINDS[kind]):
-            if field.name in ("path", "replaced_by"):
+            if field.name == "optional":
+                values[field.name] = table.flag(field.name)
+            elif field.name == "text" and "text_from" in table.data:
+                values[field.name] = self._text_from(table)
+            elif field.name in ("path", "replaced_by"):
                 values[field.name] = table.path(field.name)
             elif field.name == "uses":
                 values[field.name] = tuple(table.strings(field.name))
@@ -236,6 +243,14 @@ class _Loader:
         edit = EDIT_KINDS[kind](**values)
         self._check_edit(edit, table)
         return edit
+
+    def _text_from(self, table: _Table) -> str:
+        """The text of an edit that stands in a file of its own, ``text_from``."""
+        path, key = table.path("text_from"), table.at("text_from")
+        try:
+            return self._content(path, key).decode()
+        except UnicodeDecodeError:
+            raise self.wrong(key, f"{path} is no UTF-8") from None
 
     def _check_edit(self, edit: Edit, table: _Table) -> None:
         if isinstance(edit, ReplaceIn) and edit.old == edit.new:
@@ -281,6 +296,12 @@ class _Table:
         value: str = self.take(key, str)
         if not value:
             raise self.loader.wrong(self.at(key), "must not be empty")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.data.pop(key, False)
+        if not isinstance(value, bool):
+            raise self.loader.wrong(self.at(key), "must be true or false")
         return value
 
     def strings(self, key: str) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mpskit.checkout.checkout import NATIVE_FUNCTIONS, Checkout
 from mpskit.checkout.git import REGULAR_FILE, Entry, Git
 from mpskit.errors import MpskitError
-from mpskit.patching.edits import Edit, Outcome, State
+from mpskit.patching.edits import Edit, Outcome, State, may_be_left_out
 from mpskit.patching.layouts import layouts_of, lost_registrations, unknown_layout
 from mpskit.patching.native_functions import dispatch_table
 from mpskit.patching.series import (
@@ -306,6 +306,8 @@ def _plan_edit(tree: _PatchedTree, edit: Edit, changes: dict[str, bytes]) -> Edi
     content = changes.get(edit.path, tree.read(edit.path))
     if tree.is_special(edit.path):
         outcome = Outcome.impossible(f"{edit.path} is no regular file in the base")
+    elif content is None and may_be_left_out(edit):
+        outcome = Outcome.done("left out: the base has no such file")
     elif content is None:
         outcome = Outcome.impossible(f"the base has no {edit.path}")
     else:

@@ -62,10 +62,10 @@ class UpstreamRun:
 def run_upstream_tests(
     functions: Sequence[str],
     patch_dir: Path,
-    tests: Sequence[str],
+    tests: Sequence[Path],
     definitions_dir: Path | None = None,
 ) -> UpstreamRun:
-    """Runs the files ``tests``, paths below ``patch_dir``, in a process of its own.
+    """Runs the files ``tests`` with the kernels of ``patch_dir``, in a process of its own.
 
     Args:
         functions: those in native_functions.yaml whose kernels are put in place.
@@ -74,7 +74,7 @@ def run_upstream_tests(
     Raises:
         MpskitError: that process ended without an answer.
     """
-    files = [str(patch_dir / path) for path in tests]
+    files = map(str, tests)
     definitions = str(definitions_dir or "")
     names = ",".join(functions)
     module = [sys.executable, "-m", __name__, names, definitions, str(patch_dir), *files]
@@ -94,6 +94,7 @@ def _run(definitions: Sequence[Definition], patch_dir: Path, files: Iterable[Pat
     import torch
 
     from mpskit.verify import OpUnderTest
+    from mpskit.verify.mps_tests import InPlaceOfMps
     from opinfo.settings import Settings, configure
 
     backend = "mps" if torch.backends.mps.is_available() else "cpu"
@@ -103,13 +104,14 @@ def _run(definitions: Sequence[Definition], patch_dir: Path, files: Iterable[Pat
     implementations = tuple(
         dict.fromkeys(each for item in definitions for each in item.implementations)
     )
-    with OpUnderTest(
+    kernels = OpUnderTest(
         backend,
         implementations=implementations,
         patch_dir=patch_dir,
         spare_float64=True,
         cores=_CORES,
-    ) as kernels:
+    )
+    with InPlaceOfMps(backend), kernels:
         suite.run(result)
     wrong = [(test, text) for test, text in (*result.failures, *result.errors)]
     problems = [f"{test}: {text.strip().splitlines()[-1]}" for test, text in wrong]
