@@ -65,7 +65,9 @@ class PrCommandTest(_Command):
   not run build: kernels: left out by --skip-build
   not run build: host: left out by --skip-build
   pass    OpInfo report: 4 passed on the cpu backend
+  pass    tested sources: 4 files, as they are
   pass    skipped tests: 0 skipped, 0 declared
+  pass    measured sources: 4 files, as they are
   pass    no shape slower: 2 workloads, compared with torch
   not run lintrunner: WHY
   pass    latency measured: Apple M1 Pro GPU
@@ -77,7 +79,7 @@ class PrCommandTest(_Command):
   pass    diff size: N changed lines in 6 files
   not run plan branches in upstream tests: left out by --skip-tests
   not run sanitizer: left out by --skip-tests
-12 pass, 0 fail, 6 not run
+14 pass, 0 fail, 6 not run
 Written
   DIR/out/0001-MPS-Move-log_softmax-to-Metal.patch
   DIR/out/forward/PR.md
@@ -102,7 +104,8 @@ exit code 0
         run = UpstreamRun("cpu", 2, [], {"log_softmax_float_u32": 3}, {}, 7, ["out of bounds"])
         with mock.patch.object(branches, "run_upstream_tests", return_value=run) as run_tests:
             outcome = self.green("--out", self.out, "--skip-build")
-        run_tests.assert_called_once_with("_log_softmax.out", self.root, [UPSTREAM_TEST])
+        tests = [self.root / UPSTREAM_TEST]
+        run_tests.assert_called_once_with(["_log_softmax.out"], self.root, tests, None)
         self.assertIn("fail    sanitizer: out of bounds", outcome.output)
         written = json.loads((self.out / "forward/upstream_tests.json").read_text())
         self.assertEqual(written, run.to_json())

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from mpskit.errors import MpskitError
 from mpskit.verify.accuracy import Errors
+from mpskit.verify.benchmarks.ops import OPS
 from mpskit.verify.benchmarks.run import REFERENCE, TORCH, Measurement, Report
 from mpskit.verify.benchmarks.timing import Timing
 from mpskit.verify.benchmarks.workloads import Workload
@@ -48,6 +49,13 @@ class Bench:
 
     source: Source
     report: Report
+
+    @property
+    def function(self) -> str:
+        """The op that was measured, as native_functions.yaml names it."""
+        known = OPS.get(self.report.op)
+        overload = known.implementation.out if known else None
+        return overload.name().removeprefix("aten::") if overload else self.report.op
 
     @property
     def baseline(self) -> str:

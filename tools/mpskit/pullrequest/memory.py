@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from mpskit.verify.benchmarks.workloads import DTYPES, LAYOUTS, Workload
-from mpskit.verify.plan import DEFAULT_CORES, Planner
+from mpskit.verify.plan import DEFAULT_CORES, BackwardPlanner, Plan, Planner
 from mpskit.verify.sources import PatchSources
 
-# The op whose plan mpskit.verify.plan asks, and the GPU that it asks for: an M1 Pro.
-FUNCTION = "_log_softmax.out"
+# The GPU that plans are asked for: an M1 Pro.
 CORES = DEFAULT_CORES
+
+
+def _plan_forward(sources: PatchSources, x: torch.Tensor, dim: int) -> Plan:
+    return Planner(sources).plan_tensors(x, x, dim, cores=CORES)
+
+
+def _plan_backward(sources: PatchSources, x: torch.Tensor, dim: int) -> Plan:
+    return BackwardPlanner(sources).plan_tensors(x, x, x, dim, cores=CORES)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """How an op's plan is asked, and the header that answers."""
+
+    plan: Callable[[PatchSources, torch.Tensor, int], Plan]
+    header: str
+
+
+_OPERATIONS = "aten/src/ATen/native/mps/operations"
+_PLANS = {
+    "_log_softmax.out": _Asked(_plan_forward, f"{_OPERATIONS}/LogSoftmaxPlan.h"),
+    "_log_softmax_backward_data.out": _Asked(
+        _plan_backward, f"{_OPERATIONS}/LogSoftmaxBackwardPlan.h"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -27,9 +51,14 @@ class Allocation:
     temporaries: int
 
 
-def allocations(patch_dir: Path, workloads: Iterable[Workload]) -> list[Allocation]:
-    """Asks the plan below ``patch_dir`` about each workload, once for each shape and dtype."""
-    planner = Planner(PatchSources.find(patch_dir))
+def is_known(function: str) -> bool:
+    """Whether the plan of an op in native_functions.yaml can be asked."""
+    return function in _PLANS
+
+
+def allocations(patch_dir: Path, function: str, workloads: Iterable[Workload]) -> list[Allocation]:
+    """Asks the op's plan below ``patch_dir`` about each workload, once for each shape and dtype."""
+    sources = PatchSources.find(patch_dir)
     found = []
     for workload in workloads:
         x = torch.empty(
@@ -38,12 +67,12 @@ def allocations(patch_dir: Path, workloads: Iterable[Workload]) -> list[Allocati
             memory_format=LAYOUTS[workload.layout],
             device="meta",
         )
-        plan = planner.plan_tensors(x, x, workload.dim, cores=CORES)
+        plan = _PLANS[function].plan(sources, x, workload.dim)
         branch = plan.kernel.name.lower()
         found.append(Allocation(workload, branch, workload.tensor_bytes, plan.partials_bytes))
     return found
 
 
-def plan_header(patch_dir: Path) -> Path:
+def plan_header(patch_dir: Path, function: str) -> Path:
     """The file that decides."""
-    return PatchSources.find(patch_dir).plan
+    return patch_dir / _PLANS[function].header

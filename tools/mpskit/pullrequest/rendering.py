@@ -8,13 +8,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
+from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpskit.markdown import markdown_table
 from mpskit.pullrequest import memory
 from mpskit.pullrequest.applied import PatchCommit
 from mpskit.pullrequest.checks import Material
 from mpskit.pullrequest.checks.branches import definitions_of, upstream_test_files
+from mpskit.pullrequest.checks.runs import benches_of
 from mpskit.pullrequest.evidence import Bench, Source, TestReport
 from mpskit.pullrequest.footnotes import Footnotes
 from mpskit.pullrequest.upstream_tests import UpstreamRun
@@ -22,6 +25,9 @@ from mpskit.verify.benchmarks.report import accuracy_table, pull_request_table, 
 from mpskit.verify.benchmarks.run import TORCH
 from mpskit.verify.benchmarks.workloads import BUILT_IN, Workload, load_workloads
 from mpskit.verify.reports.result import OpResult, SuiteResult, split_host_name, worst_of
+
+if TYPE_CHECKING:
+    from opinfo.definition import Definition
 
 UPSTREAM_FILE = "upstream_tests.json"
 # Lines that must stay lines when a paragraph is put on one.
@@ -86,9 +92,13 @@ class _Text:
         return "\n\n".join(section for section in sections if section) + "\n"
 
     @property
+    def _definitions(self) -> tuple[Definition, ...]:
+        return definitions_of(self.item)
+
+    @property
     def _report(self) -> TestReport | None:
         """The test report, where this patch's op is what the suite tests."""
-        return self.material.report if definitions_of(self.item) else None
+        return self.material.report if self._definitions else None
 
     @property
     def _result(self) -> SuiteResult | None:
@@ -96,8 +106,8 @@ class _Text:
 
     @property
     def _benches(self) -> tuple[Bench, ...]:
-        """The benchmarks, where this patch's op is what they measure."""
-        return self.material.benches if definitions_of(self.item) else ()
+        """The benchmarks of this patch's op."""
+        return benches_of(self.material, self.item)
 
     def _report_mark(self) -> str:
         report = self._report
@@ -137,7 +147,7 @@ class _Text:
     def _seen(self) -> list[OpResult]:
         """What the suite has seen of the patch's ops."""
         ops = self._result.ops if self._result else {}
-        return [ops[each.name] for each in definitions_of(self.item) if each.name in ops]
+        return [ops[each.name] for each in self._definitions if each.name in ops]
 
     def _coverage(self) -> Iterator[str]:
         if not self._seen:
@@ -146,7 +156,7 @@ class _Text:
         dtypes = [f"{dtype} ({count} samples)" for dtype, count in samples.items()]
         launches = _total(op.launches for op in self._seen)
         widths = sorted({split_host_name(name)[2] for name in launches})
-        groups = [op.variant_test_name for each in definitions_of(self.item) for op in each.ours]
+        groups = [op.variant_test_name for each in self._definitions for op in each.ours]
         yield f"## Dtypes and layouts{self._report_mark()}"
         yield _bullets(
             [
@@ -171,11 +181,14 @@ class _Text:
 
     def _memory(self) -> Iterator[str]:
         root = self.item.checkout.root
-        if memory.FUNCTION not in [each.function for each in definitions_of(self.item)]:
+        function = next(
+            filter(memory.is_known, map(attrgetter("function"), self._definitions)), None
+        )
+        if function is None:
             yield "Not counted: mpskit cannot ask this op's plan."
             return
         workloads, origin = self._workloads()
-        header = memory.plan_header(root)
+        header = memory.plan_header(root, function)
         source = Source.of(header, header.read_bytes())
         mark = self.notes.mark(f"{source}, asked about the workloads of {origin}.")
         rows = [
@@ -188,7 +201,7 @@ class _Text:
                 byte_size(each.result),
                 byte_size(each.temporaries),
             )
-            for each in memory.allocations(root, workloads)
+            for each in memory.allocations(root, function, workloads)
         ]
         yield (
             f"What the op allocates on a GPU of {memory.CORES} cores: its result and, where rows "
@@ -273,7 +286,7 @@ class _Text:
         )
 
     def _limits(self) -> Iterator[str]:
-        if not definitions_of(self.item):
+        if not self._definitions:
             return
         backends = sorted({run.backend for run in (self._result, self.upstream) if run})
         if "mps" not in backends:

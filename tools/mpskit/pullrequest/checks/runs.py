@@ -86,20 +86,29 @@ def skips_are_declared(material: Material) -> Check:
     return passed(name, f"{skipped} skipped, {len(declared)} declared{reasons}")
 
 
+def benches_of(material: Material, item: PatchCommit) -> tuple[Bench, ...]:
+    """The benchmarks of the patch's op."""
+    names = {name for each in definitions_of(item) for name in (each.name, each.function)}
+    return tuple(bench for bench in material.benches if bench.function in names)
+
+
 def latency_is_measured(material: Material, item: PatchCommit) -> Check:
     """There is a benchmark with its baseline beside the patch's kernels."""
     name, patch = "latency measured", item.patch.name
     if not definitions_of(item):
         return failed(name, "mpskit does not know the op", patch)
-    if not material.benches:
-        return failed(name, "no --bench FILE; make one: mpskit bench --json > FILE", patch)
+    benches = benches_of(material, item)
+    if not benches:
+        return failed(
+            name, "no --bench FILE of the op; make one: mpskit bench --json > FILE", patch
+        )
     problems = [
         f"{bench.source.name} has no timings of {bench.baseline}"
-        for bench in material.benches
+        for bench in benches
         if not any(bench.baseline in each.timings for each in bench.report.measurements)
     ]
-    devices = ", ".join(dict.fromkeys(bench.report.device for bench in material.benches))
-    on_a_mac = any(bench.report.backend == "mps" for bench in material.benches)
+    devices = ", ".join(dict.fromkeys(bench.report.device for bench in benches))
+    on_a_mac = any(bench.report.backend == "mps" for bench in benches)
     found = devices if on_a_mac else f"{devices}; not on an Apple GPU"
     return judged(name, problems, found, patch)
 
