@@ -47,14 +47,15 @@ struct LogSumExp {
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_INPUT = 0;
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_OUTPUT = 1;
 
+// Strides and sizes are in elements, strides by tensor.
 template <typename idx_t, unsigned TENSORS>
 struct LogSoftmaxRowDim {
   idx_t size;
   ::c10::metal::array<idx_t, TENSORS> strides;
 };
 
-// Strides and sizes are in elements, strides by tensor. A split row consists of
-// `chunks` chunks of `chunk_size` elements, the last one possibly shorter.
+// A split row consists of `chunks` chunks of `chunk_size` elements, the last
+// one possibly shorter.
 template <
     typename idx_t,
     unsigned TENSORS = 2,

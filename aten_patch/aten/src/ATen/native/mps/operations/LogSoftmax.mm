@@ -32,7 +32,11 @@ static log_softmax::Plan plan_log_softmax(const Tensor& self, int64_t dim, const
                                                  log_softmax::byte_offset(self),
                                                  log_softmax::byte_offset(out));
   const auto cores = std::max(1u, MPSDevice::getInstance()->getCoreCount());
-  return log_softmax::make_plan(problem, scalarToMetalTypeString(self), cores);
+  return log_softmax::make_plan(problem,
+                                scalarToMetalTypeString(self),
+                                cores,
+                                log_softmax::choose_kernel(problem, cores),
+                                log_softmax::can_use_u32(problem));
 }
 
 } // namespace mps

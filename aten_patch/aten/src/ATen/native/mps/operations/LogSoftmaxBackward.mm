@@ -38,7 +38,8 @@ static log_softmax_backward::Plan plan_log_softmax_backward(const Tensor& grad,
                                     byte_offset(output),
                                     byte_offset(grad_input));
   const auto cores = std::max(1u, MPSDevice::getInstance()->getCoreCount());
-  return make_plan(problem, scalarToMetalTypeString(output), cores);
+  return make_plan(
+      problem, scalarToMetalTypeString(output), cores, choose_kernel(problem, cores), can_use_u32(problem));
 }
 
 } // namespace mps

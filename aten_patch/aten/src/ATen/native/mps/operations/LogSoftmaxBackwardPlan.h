@@ -57,6 +57,13 @@ inline Problem make_problem(
       {grad_offset, output_offset, grad_input_offset});
 }
 
+// As steps_in_vectors, of all tensors.
+inline bool all_step_in_vectors(const Problem& problem, bool along_row) {
+  return steps_in_vectors(problem, LOG_SOFTMAX_BACKWARD_GRAD, along_row) &&
+      steps_in_vectors(problem, LOG_SOFTMAX_BACKWARD_OUTPUT, along_row) &&
+      steps_in_vectors(problem, LOG_SOFTMAX_BACKWARD_GRAD_INPUT, along_row);
+}
+
 inline bool uses_vectors(Kernel kernel, const Problem& problem) {
   if (kernel == Kernel::Strided) {
     return all_step_in_vectors(problem, false);
@@ -173,18 +180,6 @@ inline Plan make_plan(
       break;
   }
   return plan;
-}
-
-inline Plan make_plan(
-    const Problem& problem,
-    const std::string& dtype,
-    uint64_t cores) {
-  return make_plan(
-      problem,
-      dtype,
-      cores,
-      choose_kernel(problem, cores),
-      can_use_u32(problem));
 }
 
 } // namespace at::native::mps::log_softmax_backward

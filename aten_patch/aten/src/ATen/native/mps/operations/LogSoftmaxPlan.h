@@ -18,9 +18,6 @@ namespace at::native::mps::log_softmax {
 using namespace log_softmax_common;
 using Problem = log_softmax_common::Problem<2>;
 
-// Longer rows are for log_softmax_long_row: with more values to a thread, a
-// core has more rows at a time, one reading while another writes. Shorter ones
-// are bound by latency, which is for more threads to hide.
 // Rows that a threadgroup of log_softmax_transpose takes at least: a cache line
 // of 4-byte elements to write, and half of one of 2-byte elements.
 constexpr uint64_t kTransposedRows = 32;
@@ -85,7 +82,8 @@ inline bool uses_vectors(Kernel kernel, const Problem& problem) {
                    : kMinVectorsOfUnalignedRow);
     case Kernel::Strided:
     case Kernel::LongStrided:
-      return all_step_in_vectors(problem, false);
+      return steps_in_vectors(problem, LOG_SOFTMAX_INPUT, false) &&
+          steps_in_vectors(problem, LOG_SOFTMAX_OUTPUT, false);
     case Kernel::Transpose:
       return steps_in_vectors(problem, LOG_SOFTMAX_INPUT, true) &&
           steps_in_vectors(problem, LOG_SOFTMAX_OUTPUT, false);
@@ -231,18 +229,6 @@ inline Plan make_plan(
       break;
   }
   return plan;
-}
-
-inline Plan make_plan(
-    const Problem& problem,
-    const std::string& dtype,
-    uint64_t cores) {
-  return make_plan(
-      problem,
-      dtype,
-      cores,
-      choose_kernel(problem, cores),
-      can_use_u32(problem));
 }
 
 } // namespace at::native::mps::log_softmax

@@ -43,17 +43,13 @@ constexpr uint64_t kMaxGridRows = uint64_t{1} << 31;
 // kernel takes more at a time.
 constexpr uint64_t kIndexOvershoot = 32768;
 
-// One dimension of the problem; strides are in elements.
 template <unsigned TENSORS>
-struct Dim {
-  uint64_t size = 1;
-  std::array<uint64_t, TENSORS> strides{};
-};
+using Dim = LogSoftmaxRowDim<uint64_t, TENSORS>;
 
 // A reduction of `reduced`, for each combination of indices into `rows`.
 template <unsigned TENSORS>
 struct Problem {
-  Dim<TENSORS> reduced;
+  Dim<TENSORS> reduced{1, {}};
   // Coalesced, innermost first, no dimension of size 1.
   std::vector<Dim<TENSORS>> rows;
   uint64_t element_size; // bytes
@@ -86,16 +82,12 @@ constexpr uint64_t round_up(uint64_t a, uint64_t b) {
   return ceil_div(a, b) * b;
 }
 
-constexpr uint64_t floor_power_of_two(uint64_t value) {
+constexpr uint64_t ceil_power_of_two(uint64_t value) {
   uint64_t power = 1;
-  while (power <= value / 2) {
+  while (power < value) {
     power *= 2;
   }
   return power;
-}
-
-constexpr uint64_t ceil_power_of_two(uint64_t value) {
-  return value <= 1 ? 1 : 2 * floor_power_of_two(value - 1);
 }
 
 // Order in memory: the first tensor's, or the next one's where that is
@@ -162,7 +154,7 @@ Problem<TENSORS> make_problem(
         return offset % LOG_SOFTMAX_VECTOR_BYTES == 0;
       });
   for (int64_t d = 0; d < ndim; ++d) {
-    Dim<TENSORS> current;
+    Dim<TENSORS> current{1, {}};
     if (sizes[d] != 1) {
       current.size = static_cast<uint64_t>(sizes[d]);
       for (size_t tensor = 0; tensor < TENSORS; ++tensor) {
@@ -233,17 +225,6 @@ bool steps_in_vectors(
              });
 }
 
-// The same for all tensors.
-template <unsigned TENSORS>
-bool all_step_in_vectors(const Problem<TENSORS>& problem, bool along_row) {
-  for (size_t tensor = 0; tensor < TENSORS; ++tensor) {
-    if (!steps_in_vectors(problem, tensor, along_row)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // How a row, or as many neighbouring rows as a unit has values, is dealt out to
 // threads.
 struct Units {
@@ -289,12 +270,7 @@ LogSoftmaxParams<uint64_t, TENSORS> make_params(
     const Problem<TENSORS>& problem,
     bool vectors) {
   LogSoftmaxParams<uint64_t, TENSORS> params{};
-  for (size_t d = 0; d < problem.rows.size(); ++d) {
-    params.row_dims[d].size = problem.rows[d].size;
-    for (size_t tensor = 0; tensor < TENSORS; ++tensor) {
-      params.row_dims[d].strides[tensor] = problem.rows[d].strides[tensor];
-    }
-  }
+  std::copy(problem.rows.begin(), problem.rows.end(), params.row_dims.begin());
   params.row_ndim = static_cast<unsigned>(problem.rows.size());
   params.rows = problem.row_count();
   params.dim_size = problem.reduced.size;
@@ -313,13 +289,13 @@ LogSoftmaxParams<uint32_t, TENSORS> narrow(
   };
   LogSoftmaxParams<uint32_t, TENSORS> narrowed{};
   for (unsigned d = 0; d < params.row_ndim; ++d) {
-    narrowed.row_dims[d].size = to_u32(params.row_dims[d].size);
+    const auto& dim = params.row_dims[d];
+    narrowed.row_dims[d].size = to_u32(dim.size);
+    for (size_t tensor = 0; tensor < TENSORS; ++tensor) {
+      narrowed.row_dims[d].strides[tensor] = to_u32(dim.strides[tensor]);
+    }
   }
   for (size_t tensor = 0; tensor < TENSORS; ++tensor) {
-    for (unsigned d = 0; d < params.row_ndim; ++d) {
-      narrowed.row_dims[d].strides[tensor] =
-          to_u32(params.row_dims[d].strides[tensor]);
-    }
     narrowed.dim_strides[tensor] = to_u32(params.dim_strides[tensor]);
   }
   narrowed.row_ndim = params.row_ndim;
