@@ -38,6 +38,7 @@ _FILES = {
     "test/test_mps_${name}.py": "upstream_test.py.template",
 }
 _WIDTH = 80
+_WHY = re.compile(r'^why = """(?P<text>.*?)"""', re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -142,16 +143,14 @@ def _places(name: str, target: Target, yaml_text: str) -> dict[str, str]:
 def _why(target: Target) -> str:
     root = target.op.root
     if target.op.is_composite:
-        text = (
+        return (
             f"{root} on MPS is made of other ops, each of which reads and writes whole tensors in "
             "memory."
         )
-    else:
-        text = (
-            f"{root} has no kernel for MPS: it raises there, or goes to the CPU and back where "
-            "PYTORCH_ENABLE_MPS_FALLBACK is set."
-        )
-    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
+    return (
+        f"{root} has no kernel for MPS: it raises there, or goes to the CPU and back where "
+        "PYTORCH_ENABLE_MPS_FALLBACK is set."
+    )
 
 
 def _dispatch_edit(kernel: Kernel, yaml_text: str) -> str:
@@ -168,4 +167,11 @@ def _dispatch_edit(kernel: Kernel, yaml_text: str) -> str:
 
 def _filled(template: Path, places: dict[str, str]) -> str:
     text = Template(template.read_text(encoding="utf-8")).substitute(places)
-    return text.rstrip("\n") + "\n"
+    return _WHY.sub(_wrapped, text).rstrip("\n") + "\n"
+
+
+def _wrapped(why: re.Match[str]) -> str:
+    """The body of a commit message, whose lines have become longer with the names in them."""
+    paragraphs = why["text"].strip("\n").split("\n\n")
+    filled = (textwrap.fill(each, _WIDTH, break_on_hyphens=False) for each in paragraphs)
+    return 'why = """\n' + "\n\n".join(filled) + '\n"""'
