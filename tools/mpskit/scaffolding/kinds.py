@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -159,7 +160,7 @@ def _as_places(kind: str, formula: Formula) -> dict[str, str]:
         "identity": "0",
         "element": formula.term,
         "combine": "return a + b;",
-        "finish": formula.finish.replace("sum", "state"),
+        "finish": re.sub(r"\bsum\b", "state", formula.finish),
     }
 
 
