@@ -55,6 +55,9 @@ kernel void some_finish(device int* x, uint i [[thread_position_in_grid]]) {
   if (i % 32 == 0) return;
   while (x[0] == 0) turns = turns + 1;
 }
+kernel void trap(device int* x, uint i [[thread_position_in_grid]]) {
+  if (i == 6) __builtin_trap();
+}
 kernel void fill(device int* x, uint i [[thread_position_in_grid]]) { x[i] = i; }
 """
 
@@ -106,6 +109,12 @@ def test_division_by_zero(lib):
     assert "(40, 0, 0) of threadgroup (0, 0, 0): an integer division by zero" in message_of(
         lib.divide, x, group_size=64
     )
+    works(lib)
+
+
+def test_code_that_no_thread_should_reach(lib):
+    message = message_of(lib.trap, torch.zeros(8, dtype=torch.int))
+    assert "(6, 0, 0) of threadgroup (0, 0, 0): it came to code that has no meaning" in message
     works(lib)
 
 

@@ -34,6 +34,7 @@ struct ThreadgroupVariable {
   unsigned long bytes;
   unsigned alignment;
   unsigned element_bytes; // of an array's elements; of the variable when it is no array
+  unsigned long extents[3]; // of an array, 0 where there are fewer dimensions
 };
 
 enum class AccessKind : unsigned { read, write, atomic_read, atomic_write };
@@ -58,6 +59,8 @@ struct Runtime {
   // Called by sanitized libraries only. `pc`: a return address in kernel code.
   void (*access)(const void* address, unsigned long bytes, AccessKind kind, const void* pc);
   void (*misaligned)(const void* address, unsigned alignment, const void* pc);
+  // An index that an array has no element for; `type` is the array's, quoted.
+  void (*outside_array)(const char* type, long index, const void* pc);
   void (*fence)();
   // A kernel's `return`, at a position in its text.
   void (*at_return)(unsigned position);
@@ -157,6 +160,7 @@ struct Report {
   Access other; // of a race: the access that came first
   bool same_value; // both wrote the same
   const char* variable; // a buffer or `threadgroup` variable; null where no memory is concerned
+  const char* array_type; // of a local variable or a table, for an index outside it
   Space space;
   long index; // of the element, as the parameter or the variable has them
   unsigned long elements; // that the variable has

@@ -18,6 +18,14 @@ struct ArrayElement {
 template <class T, unsigned long N>
 struct ArrayElement<T[N]> : ArrayElement<T> {};
 
+template <unsigned Dimension, class T>
+constexpr unsigned long extent = 0;
+template <class T, unsigned long N>
+constexpr unsigned long extent<0, T[N]> = N;
+template <unsigned Dimension, class T, unsigned long N>
+  requires(Dimension > 0)
+constexpr unsigned long extent<Dimension, T[N]> = extent<Dimension - 1, T>;
+
 // A `threadgroup` variable's place, as whatever type the declaration asks for. Its constructor
 // does not run, as in Metal: the memory starts undefined.
 struct ThreadgroupVariable {
@@ -27,7 +35,12 @@ struct ThreadgroupVariable {
   template <class T>
   operator T&() const {
     const abi::ThreadgroupVariable variable{
-        site, name, sizeof(T), alignof(T), sizeof(typename ArrayElement<T>::type)};
+        site,
+        name,
+        sizeof(T),
+        alignof(T),
+        sizeof(typename ArrayElement<T>::type),
+        {extent<0, T>, extent<1, T>, extent<2, T>}};
     return *static_cast<T*>(target::runtime->threadgroup_memory(variable));
   }
 };

@@ -72,12 +72,14 @@ _FLAGS = (
 _SPEED = ("-O2",)
 # clang takes a read for part of the write that follows it, and watches no vector over 16 bytes.
 _EVERY_ACCESS = (
+    "-fsanitize=array-bounds",
     "-fno-slp-vectorize",
     "-mllvm",
     "-tsan-instrument-read-before-write=1",
 )
 # What gcc would merge, move or make a call of memset.
 _PLAIN_CODE = (
+    "-fsanitize=bounds",
     "-fno-store-merging",
     "-fno-thread-jumps",
     "-fno-crossjumping",

@@ -521,7 +521,7 @@ void Worker::take_threadgroup_buffers() {
   const Dispatch& dispatch = *launch_->dispatch;
   const Kernel& kernel = *dispatch.kernel;
   for (unsigned i = 0; i < dispatch.threadgroup_length_count; ++i) {
-    ThreadgroupVariable variable{~i, "", dispatch.threadgroup_lengths[i], 16, 1};
+    ThreadgroupVariable variable{~i, "", dispatch.threadgroup_lengths[i], 16, 1, {}};
     for (unsigned k = 0; k < kernel.parameter_count; ++k) {
       const Parameter& parameter = kernel.parameters[k];
       if (parameter.kind == ParameterKind::threadgroup && parameter.index == i) {
@@ -734,6 +734,9 @@ void on_access(const void* address, unsigned long bytes, AccessKind kind, const 
 void on_misaligned(const void* address, unsigned alignment, const void* pc) {
   watcher->sanitize([=](Sanitizer& sanitizer) { sanitizer.misaligned(address, alignment, pc); });
 }
+void on_index_outside_array(const char* type, long index, const void* pc) {
+  watcher->sanitize([=](Sanitizer& sanitizer) { sanitizer.outside_array(type, index, pc); });
+}
 void on_fence() {
   watcher->sanitize([](Sanitizer& sanitizer) { sanitizer.fence(); });
 }
@@ -742,8 +745,9 @@ void on_fence() {
 }
 
 const Runtime runtime{
-    current_position, simd_gather,   simdgroup_barrier, threadgroup_barrier, threadgroup_memory,
-    on_access,        on_misaligned, on_fence,          at_return};
+    current_position,   simd_gather, simdgroup_barrier, threadgroup_barrier,
+    threadgroup_memory, on_access,   on_misaligned,     on_index_outside_array,
+    on_fence,           at_return};
 
 // While it lives, a launch ends when its time is over or the user interrupts it.
 class Watched {

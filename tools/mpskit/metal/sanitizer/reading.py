@@ -48,6 +48,7 @@ class RawReport(ctypes.Structure):
         ("other", _Access),
         ("same_value", ctypes.c_bool),
         ("variable", ctypes.c_char_p),
+        ("array_type", ctypes.c_char_p),
         ("space", ctypes.c_uint),
         ("index", ctypes.c_long),
         ("elements", ctypes.c_ulong),
@@ -96,7 +97,7 @@ def read_report(raw: Any, kernel: str, line_of: LineOf) -> Report:
     """
     check = _CHECKS[raw.check]
     access = _access(raw.access, line_of)
-    if check is Check.MISALIGNED_ACCESS:
+    if check is Check.MISALIGNED_ACCESS or raw.array_type:
         access = Access("access", access.bytes, access.line, access.thread, access.threadgroup)
     is_race = bool(raw.other.pc)
     return Report(
@@ -106,7 +107,7 @@ def read_report(raw: Any, kernel: str, line_of: LineOf) -> Report:
         line=access.line.number,
         variable=raw.variable.decode() if raw.variable else None,
         space=_SPACES[raw.space] if raw.variable else None,
-        index=raw.index if raw.variable else None,
+        index=raw.index if raw.variable or raw.array_type else None,
         thread=access.thread,
         threadgroup=access.threadgroup,
         access=access,
@@ -118,6 +119,8 @@ def read_report(raw: Any, kernel: str, line_of: LineOf) -> Report:
 
 def _details(raw: Any, check: Check) -> list[str]:
     if check is Check.OUT_OF_BOUNDS:
+        if raw.array_type:
+            return [f"index {raw.index} in an array of type {_array_type(raw)}"]
         if raw.variable is None:
             return ["its address is in no buffer that the kernel was given"]
         count = raw.elements
@@ -130,6 +133,12 @@ def _details(raw: Any, check: Check) -> list[str]:
     if raw.same_value:
         return ["both wrote the same value: a race all the same"]
     return []
+
+
+def _array_type(raw: Any) -> str:
+    """Quoted, in one spelling for all compilers: ``'float[4]'``."""
+    spelled: str = raw.array_type.decode()
+    return spelled.replace(" [", "[").replace("const ", "")
 
 
 def _access(raw: Any, line_of: LineOf) -> Access:

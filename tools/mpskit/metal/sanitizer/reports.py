@@ -43,7 +43,8 @@ class Access:
 
     Attributes:
         kind: ``read``, ``write``, ``atomic read`` or ``atomic write``.
-        bytes: of the machine's access, which may be a part of the source's; 0 for a meeting.
+        bytes: of the machine's access, which may be a part of the source's; 0 for a meeting or an
+            index.
         thread: its position in the threadgroup.
     """
 
@@ -85,7 +86,7 @@ class Report:
         variable: a buffer or ``threadgroup`` variable; None where no memory is concerned, or such
             as belongs to none.
         space: ``device``, ``constant`` or ``threadgroup``.
-        index: the element's, in the parameter's or variable's own elements.
+        index: the element's, in the parameter's, variable's or array's own elements.
         other: of a race, the access that came first.
         absences: of divergence, where the other threads were.
         details: what else there is to say, a sentence each.
@@ -112,7 +113,7 @@ class Report:
             kind = "threadgroup variable" if self.space == "threadgroup" else "buffer"
             where += f", {kind} '{self.variable}', element {self.index}"
         lines.append(where)
-        if self.access.bytes:
+        if self.check not in (Check.BARRIER_DIVERGENCE, Check.SIMD_DIVERGENCE):
             lines.append(str(self.access))
         else:
             lines.append(f"thread {self.thread} of threadgroup {self.threadgroup} was there")

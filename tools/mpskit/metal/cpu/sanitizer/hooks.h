@@ -1,4 +1,4 @@
-// What a compiler's thread and alignment sanitizers call, for a kernel library: defined here in the
+// What a compiler's thread, alignment and bounds sanitizers call, for a kernel library: defined here in the
 // place of their own runtimes, and passed on to ours. Included behind kernel_support.h.
 //
 // The names and signatures are those of compiler-rt's tsan_interface.h, tsan_interface_atomic.h and
@@ -24,6 +24,18 @@ using abi::AccessKind;
 struct SourceLocation {
   const char* file;
   unsigned line, column;
+};
+
+struct Type {
+  unsigned short kind;
+  unsigned short information; // of an integer: the logarithm of its bits, and whether it has a sign
+  char name[];
+};
+
+struct OutOfBounds {
+  SourceLocation location;
+  const Type* array;
+  const Type* index;
 };
 
 struct TypeMismatch {
@@ -171,6 +183,17 @@ MPSKIT_HOOK void __ubsan_handle_type_mismatch_v1(
     const ::mpskit::hooks::TypeMismatch* mismatch, void* address) {
   ::mpskit::target::runtime->misaligned(
       address, 1u << mismatch->log_alignment, __builtin_return_address(0));
+}
+
+// ---- indices ----
+
+MPSKIT_HOOK void __ubsan_handle_out_of_bounds(
+    const ::mpskit::hooks::OutOfBounds* found, unsigned long index) {
+  const unsigned bits = 1u << (found->index->information >> 1);
+  const bool is_signed = found->index->information & 1;
+  const long value = bits == 32 && is_signed ? static_cast<int>(index) : static_cast<long>(index);
+  ::mpskit::target::runtime->outside_array(
+      found->array->name, value, __builtin_return_address(0));
 }
 
 #undef MPSKIT_HOOK

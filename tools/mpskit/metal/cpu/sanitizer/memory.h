@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Region {
   std::vector<unsigned char>
       written;       // by byte, in this threadgroup's memory
   unsigned site = 0; // of a `threadgroup` variable
+  unsigned long extents[3] = {};
 
   bool is_threadgroup() const { return variables.front().space == Space::threadgroup; }
 
@@ -85,6 +87,14 @@ class GuardedMemory {
     return address >= addresses_.data() && address < addresses_.data() + addresses_.size();
   }
 
+  // Whether a `threadgroup` variable has as many elements in one of its dimensions.
+  bool has_threadgroup_extent(unsigned long extent) const {
+    return std::any_of(regions_.begin(), regions_.end(), [=](const Region& region) {
+      return region.is_threadgroup() &&
+             std::count(std::begin(region.extents), std::end(region.extents), extent) > 0;
+    });
+  }
+
   // The region whose neighbourhood holds an address; null for what is no variable of a kernel's.
   Region* region_of(const void* address) {
     const auto offset =
@@ -107,6 +117,7 @@ class GuardedMemory {
     region.end = end;
     region.writable = true;
     region.site = declared.site;
+    std::copy_n(declared.extents, 3, region.extents);
     region.variables.push_back(
         {declared.name, Space::threadgroup, begin, end, declared.element_bytes, true, nullptr});
     region.shadow = Shadow(declared.bytes, std::min(declared.alignment, 4u));

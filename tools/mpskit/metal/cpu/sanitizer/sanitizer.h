@@ -8,6 +8,8 @@
 #include "shadow.h"
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -110,6 +112,17 @@ class Sanitizer {
     if (Report* report =
             report_memory(Check::misaligned_access, *region, at, alignment, AccessKind::read, pc)) {
       report->alignment = alignment;
+    }
+  }
+
+  // `threadgroup` arrays are left to access(): going from one row to the next is no mistake there.
+  void outside_array(const char* type, long index, const void* pc) {
+    const char* extent = std::strchr(type, '[');
+    if (extent && memory_.has_threadgroup_extent(std::strtoul(extent + 1, nullptr, 10))) return;
+    if (Report* made = report(Check::out_of_bounds, pc, nullptr)) {
+      made->access = access_of(thread_, AccessKind::read, 0, pc);
+      made->array_type = type;
+      made->index = index;
     }
   }
 
@@ -396,6 +409,7 @@ class Sanitizer {
     Report& report = reports_.emplace_back();
     report.check = check;
     report.variable = nullptr;
+    report.array_type = nullptr;
     return &report;
   }
 
