@@ -23,7 +23,20 @@ using uintptr_t = unsigned long;
 static_assert(sizeof(short) == 2 && sizeof(int) == 4 && sizeof(long) == 8);
 static_assert(static_cast<char>(-1) < 0, "MSL's char is signed: compile with -fsigned-char");
 
+// Not by using-declarations of ::name: on the cuda backend, all of this stands in a namespace.
 namespace metal {
-using ::int16_t, ::int32_t, ::int64_t, ::int8_t, ::ptrdiff_t, ::size_t, ::uchar, ::uint, ::uint16_t,
-    ::uint32_t, ::uint64_t, ::uint8_t, ::ulong, ::ushort;
+using int8_t = int8_t;
+using uint8_t = uint8_t;
+using int16_t = int16_t;
+using uint16_t = uint16_t;
+using int32_t = int32_t;
+using uint32_t = uint32_t;
+using int64_t = int64_t;
+using uint64_t = uint64_t;
+using size_t = size_t;
+using ptrdiff_t = ptrdiff_t;
+using uchar = uchar;
+using ushort = ushort;
+using uint = uint;
+using ulong = ulong;
 } // namespace metal
