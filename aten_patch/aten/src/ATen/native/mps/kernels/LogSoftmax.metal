@@ -321,9 +321,9 @@ static inline void reduce_row_by_length(
   constexpr unsigned vectors =
       LONG ? LOG_SOFTMAX_LONG_ROW_VECTORS : LOG_SOFTMAX_ROW_VECTORS;
   constexpr unsigned held = U::size == 1 ? scalars(vectors) : vectors;
-  constexpr unsigned few = LONG ? held : held / 4;
-  if (params.dim_size <= place.threads * few * U::size) {
-    reduce_row<U, few, LONG>(input, output, params, row, place, scratch);
+  constexpr unsigned few = held / 4;
+  if (!LONG && params.dim_size <= place.threads * few * U::size) {
+    reduce_row<U, few, false>(input, output, params, row, place, scratch);
   } else {
     reduce_row<U, held, LONG>(input, output, params, row, place, scratch);
   }
