@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import struct
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ import torch
 
 import mpskit.metal
 from mpskit.errors import MpskitError
-from mpskit.metal import cache, compile_shader, host_compiler
+from mpskit.metal import KernelTimeoutError, cache, compile_shader, host_compiler
 
 
 def test_unwritten_threadgroup_memory_is_poison():
@@ -47,6 +50,30 @@ def test_a_fork_of_a_process_that_has_launched():
     assert count_lanes() == 32 * 4096
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(count_lanes).get(60) == 32 * 4096
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.parametrize("sanitize", [False, True], ids=["plain", "sanitized"])
+def test_a_fork_while_another_thread_launches(sanitize):
+    lib = compile_shader(
+        COUNT + "kernel void spin(device int* x) { while (x[0] == 0) metal::simd_sum(1); }",
+        sanitize=sanitize,
+    )
+    out = torch.zeros(64, dtype=torch.int)
+
+    def spin():
+        with pytest.raises(KernelTimeoutError):
+            lib.spin(torch.zeros(1, dtype=torch.int), threads=64, timeout=1)
+
+    other = threading.Thread(target=spin)
+    other.start()
+    time.sleep(0.2)  # in the kernel by now, holding what a dispatch holds
+    if (child := os.fork()) == 0:
+        signal.alarm(30)
+        lib.count(out, group_size=32)
+        os._exit(0 if out.tolist() == [32] * 64 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    other.join()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <mutex>
+#include <new>
 
 #include <pthread.h>
 #include <signal.h>
@@ -111,12 +112,22 @@ class Handlers {
 
   void release() {
     std::lock_guard lock(mutex_);
-    if (--users_ > 0) return;
+    if (--users_ == 0) restore();
+  }
+
+  // For a forked child, in which the threads that use the handlers are not.
+  void forget_users() {
+    new (&mutex_) std::mutex;
+    if (users_ > 0) restore();
+    users_ = 0;
+  }
+
+ private:
+  void restore() {
     for (int i = 0; i < signal_count; ++i)
       sigaction(handled_signals[i], &previous_[i], nullptr);
   }
 
- private:
   static void handle(int signal, siginfo_t* info, void* context);
   void pass_on(int signal, siginfo_t* info, void* context);
 

@@ -694,23 +694,33 @@ class Pool {
   std::vector<Job*> jobs_;
 };
 
-// Never destroyed: its threads sleep until the process ends. A forked child has none of them, so
-// it makes a pool of its own.
-std::atomic<Pool*> pool{nullptr};
+// What launches share. Never destroyed: its threads sleep until the process ends.
+struct Process {
+  Pool pool;
+  Watchdog watchdog;
+  std::mutex sanitizing; // held by the one sanitized dispatch that runs, if any does
+};
 
-Pool& the_pool() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    pool = new Pool;
-    pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
-  });
-  return *pool;
+std::atomic<Process*> process{nullptr};
+
+// A forked child has none of the threads, and nobody to release what they held.
+void start_anew() {
+  handlers().forget_users();
+  process = new Process;
 }
 
-// The one worker that runs a sanitized dispatch, if any does. They go one at a time, each on one
-// OS thread, so that what they report is the same every time.
+Process& this_process() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    process = new Process;
+    pthread_atfork(nullptr, nullptr, start_anew);
+  });
+  return *process;
+}
+
+// The worker that runs a sanitized dispatch, if any does. They go one at a time, each on one OS
+// thread, so that what they report is the same every time.
 Worker* watcher = nullptr;
-std::mutex sanitizing;
 
 Position* current_position() {
   return &worker().position;
@@ -752,8 +762,8 @@ const Runtime runtime{
 // While it lives, a launch ends when its time is over or the user interrupts it.
 class Watched {
  public:
-  explicit Watched(Launch& launch) : launch_(launch) { the_watchdog().watch(launch); }
-  ~Watched() { the_watchdog().forget(launch_); }
+  explicit Watched(Launch& launch) : launch_(launch) { this_process().watchdog.watch(launch); }
+  ~Watched() { this_process().watchdog.forget(launch_); }
   Watched(const Watched&) = delete;
 
  private:
@@ -765,13 +775,13 @@ void run_on_workers(Launch& launch) {
   if (helpers == 0) {
     worker().run(launch);
   } else {
-    the_pool().run(launch, static_cast<unsigned>(helpers));
+    this_process().pool.run(launch, static_cast<unsigned>(helpers));
   }
 }
 
 void run_sanitized(Launch& launch, Outcome& outcome) {
   thread_local std::vector<Report> reports;
-  std::lock_guard lock(sanitizing);
+  std::lock_guard lock(this_process().sanitizing);
   const auto sanitizer = std::make_unique<Sanitizer>(*launch.dispatch, worker());
   if (!*sanitizer) {
     launch.fail(Failure::refused, "the sanitizer was refused the address space that it needs");

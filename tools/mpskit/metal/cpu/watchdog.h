@@ -134,17 +134,4 @@ class Watchdog {
   std::thread thread_;
 };
 
-// Never destroyed: its thread sleeps until the process ends. A forked child has none, so it makes
-// one of its own.
-std::atomic<Watchdog*> watchdog{nullptr};
-
-Watchdog& the_watchdog() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    watchdog = new Watchdog;
-    pthread_atfork(nullptr, nullptr, [] { watchdog = new Watchdog; });
-  });
-  return *watchdog;
-}
-
 } // namespace
