@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from unittest import mock
 
@@ -13,6 +14,7 @@ from mpskit.cli.new_command import KINDS
 from mpskit.metal import DEFAULT_METAL_VERSION
 from mpskit.metal.checking import check
 from mpskit.patching import load_patch_set
+from mpskit.pullrequest.checks import commits
 from mpskit.scaffolding import KIND_NAMES, Formula, make_scaffold, scaffold
 
 OPS = {
@@ -103,6 +105,13 @@ def test_kernels_are_clean_and_no_place_is_left_open(kind, tmp_path):
     assert not found.diagnostics
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_commit_messages_are_as_pytorchs(kind, tmp_path):
+    made = make_scaffold("a_name_of_many_words", OPS[kind], tmp_path / "mine")
+    (patch,) = load_patch_set(made.directory).patches
+    assert not list(commits._message_problems(patch.message))
+
+
 def test_a_sum_of_ones_own(tmp_path):
     formula = Formula("x * x", "sqrt(sum)")
     made = make_scaffold("norm", "aten::logsumexp", tmp_path / "norm", formula=formula)
@@ -129,3 +138,36 @@ class ApplyTest(CheckoutTestCase):
                     [function.name for function in functions],
                 )
                 self.assertEqual(self.mpskit("revert", root).exit_code, 0)
+
+
+class PatchSetOptionTest(CheckoutTestCase):
+    COMMANDS = (
+        ("list",),
+        ("check",),
+        ("test",),
+        ("bench",),
+        *((name, "CHECKOUT") for name in ("status", "apply", "diff", "refresh", "build")),
+        ("pr", "CHECKOUT", "--check"),
+        ("demo", "DEMO"),
+    )
+
+    def test_a_folder_that_is_no_patch_set(self) -> None:
+        places = {"CHECKOUT": str(self.root), "DEMO": str(self.directory / "demo")}
+        nowhere = self.directory / "nowhere"
+        for command, *rest in self.COMMANDS:
+            with self.subTest(command):
+                arguments = (places.get(word, word) for word in rest)
+                outcome = self.mpskit(command, *arguments, "--patch-set", nowhere)
+                self.assertEqual(outcome.exit_code, 1, outcome.output)
+                self.assertIn("DIR/nowhere", outcome.output)
+                self.assertIn("  next: ", outcome.output)
+
+    def test_the_environment_names_one(self) -> None:
+        with mock.patch.dict(os.environ, {"MPSKIT_PATCH_SET": str(self.patch_set)}):
+            self.assertIn("Move square to Metal", self.mpskit("list").output)
+
+    def test_check_takes_all_of_a_patch_sets_kernels(self) -> None:
+        made = make_scaffold("mine", OPS["elementwise"], self.directory / "mine")
+        outcome = self.mpskit("check", "--patch-set", made.directory)
+        self.assertIn("0 errors, 0 warnings in 1 file", outcome.output)
+        self.assertEqual(self.mpskit("check").exit_code, 2)

@@ -35,8 +35,8 @@ def command(directory: Path | None, expression: str | None, patch_set: Path | No
     from mpskit.pullrequest import Scope, prepare
     from mpskit.verify.suite import Selection, run_suite
 
-    home = _home(directory)
     loaded = load_patch_set(patch_set)
+    home = _home(directory)
     with _step("1. A small PyTorch checkout from the installed torch wheel") as said:
         with progress("writing files") as update:
             skeleton = make_skeleton(home / "pytorch", update)
