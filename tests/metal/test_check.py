@@ -237,6 +237,37 @@ class TestCommand:
             "message": "pointer 'x' has no address space",
         }
 
+    def test_json_has_everything(self, tmp_path: Path) -> None:
+        first, second, header = (tmp_path / name for name in ("a.metal", "b.metal", "c.h"))
+        header.write_text("inline float g(float x) { return gone; }\n")
+        first.write_text(f'#include "c.h"\n{GOOD.replace("= 1", "= lost")}')
+        second.write_text(GOOD + GOOD)
+        result = run("--json", first, second, first)
+        assert result.return_value == 1
+        files = json.loads(result.output)
+        assert [(f["file"], f["errors"]) for f in files] == [
+            (str(first), 2), (str(second), 1), (str(first), 2),
+        ]  # fmt: skip
+        places = [(d["file"], d["line"], d["column"]) for d in files[0]["diagnostics"]]
+        assert places == [(str(first), 2, GOOD.index("1;") + 1), (str(header), 1, 34)]
+        for diagnostic in (*files[0]["diagnostics"], *files[1]["diagnostics"]):
+            assert list(diagnostic) == [
+                "file", "line", "column", "severity", "rule", "message", "explanation"
+            ]  # fmt: skip
+        assert "two kernels named 'f'" in files[1]["diagnostics"][0]["message"]
+
+    def test_standard_input(self) -> None:
+        def checked(text: str | bytes, *arguments: str) -> Result:
+            arguments = ("check", "-", *arguments)
+            return CliRunner().invoke(cli, arguments, input=text, standalone_mode=False)
+
+        assert checked(GOOD).return_value == 0
+        result = checked(GOOD.replace("= 1", "= gone"))
+        assert result.return_value == 1
+        assert "program_source:1:" in result.output
+        assert json.loads(checked("void f(double x) {}", "--json").output)[0]["file"] == "-"
+        assert "is no text" in str(checked(b"MTLB\xff\xfe").exception)
+
     def test_includes_and_versions(self, tmp_path: Path) -> None:
         (tmp_path / "include").mkdir()
         (tmp_path / "include/half.h").write_text(

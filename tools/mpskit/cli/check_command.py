@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mpskit.metal.checking import Checked, check
 from mpskit.metal.errors import Diagnostic
 from mpskit.metal.lint import RULES
 
+_STANDARD_INPUT = Path("-")
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -50,7 +52,8 @@ def command(
     With --patch-set, its headers are found, and without a FILE, all of its own are checked.
 
     A rule's name stands in brackets behind its message; `// mpskit: allow(rule)` on the line, or
-    above it, silences it. Exits with 1 where there is an error, with 0 otherwise.
+    above it, silences it. Exits with 1 where there is an error, with 0 otherwise. FILE may be -,
+    for standard input; messages call that program_source.
     """
     if patch_set is not None:
         include_dirs = (*include_dirs, patch_set / "aten/src")
@@ -58,9 +61,10 @@ def command(
     if not files:
         raise click.UsageError("Name a FILE, or a patch set with --patch-set DIR.")
     for file in files:
-        _require(file)
+        if file != _STANDARD_INPUT:
+            _require(file)
     checked = [
-        (file, check(file, include_dirs=include_dirs, metal_version=metal_version))
+        (file, check(_source(file), include_dirs=include_dirs, metal_version=metal_version))
         for file in files
     ]
     if as_json:
@@ -78,6 +82,18 @@ def _metal_files(directory: Path) -> tuple[Path, ...]:
 
     files = [file.path for patch in load_patch_set(directory).patches for file in patch.files]
     return tuple(directory / path for path in files if path.endswith(".metal"))
+
+
+def _source(file: Path) -> Path | str:
+    if file != _STANDARD_INPUT:
+        return file
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise MpskitError(
+            f"Standard input is no text: {error.reason} at byte {error.start}.",
+            hint="Give Metal source in UTF-8.",
+        ) from None
 
 
 def _require(file: Path) -> None:

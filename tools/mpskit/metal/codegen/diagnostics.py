@@ -154,7 +154,7 @@ class Explainer:
 
     def _original(self, where: Location, texts: dict[tuple[str, int], list[str]]) -> Location:
         candidates = texts.get((where.file, where.line), [])
-        text = next((t for t in candidates if len(t.encode()) >= where.column), None)
+        text = next((t for t in candidates if len(t.encode()) >= where.column - 1), None)
         if text is None:
             return where
         column = len(text.encode()[: where.column - 1].decode(errors="ignore")) + 1

@@ -35,6 +35,8 @@ def erased_program(
 
     def constant(place: re.Match[str]) -> str:
         number = int(place[1])
+        if number not in behind:  # the source has such characters of its own
+            return place[0]
         kernel = kernels[number]
         assert kernel.instantiation
         parameters = eraser.text_of(kernel.instantiation.parameters)

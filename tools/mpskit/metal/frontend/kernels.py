@@ -343,7 +343,7 @@ def _parameters(program: Program, function: Function) -> tuple[Parameter, ...]:
             what = f"'{first.name}' and '{parameter.name}' are both at {where}"
             raise _error(program, run.begin, what, rule="buffer-index")
         if parameter.index >= MAX_BUFFERS:
-            what = f"buffer index {parameter.index}: the last one is {MAX_BUFFERS - 1}"
+            what = f"{parameter.kind} index {parameter.index}: the last one is {MAX_BUFFERS - 1}"
             raise _error(program, run.begin, what, rule="buffer-index")
     return tuple(parameters)
 
@@ -383,6 +383,9 @@ def _unbound(
     ):
         what = f"'{name}' is a texture, sampler or the like; mpskit runs kernels on buffers"
         return _error(program, run.begin, what, rule="texture")
+    if "tensor" in texts and "<" in texts:
+        what = f"'{name}' is a tensor; mpskit runs kernels on buffers"
+        return _error(program, run.begin, what, rule="tensor")
     if any(a.name == "buffer" for a in attributes):
         kind = " ".join(t for t in texts if t not in ("const", name))
         what = f"parameter '{name}' is a value in a buffer: write 'constant {kind}& {name}'"

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from mpskit.metal.errors import CompileError, Diagnostic, Location
+from mpskit.metal.frontend.sources import SourceLines
 from mpskit.metal.frontend.tokens import Source
 from mpskit.metal.host_compiler import Compiler, CompilerFailedError
 
@@ -40,7 +41,8 @@ def preprocess(text: str, compiler: Compiler, *, metal_version: int) -> Source:
                 ]
             )
         except CompilerFailedError as error:
-            found = [_about_includes(d) for d in read_diagnostics(error.output)]
+            lines = SourceLines(text)
+            found = [_about_includes(d, lines) for d in read_diagnostics(error.output)]
             raise CompileError(found or [_unplaced(error)]) from None
     return Source(output)
 
@@ -70,16 +72,19 @@ _NOT_FOUND = re.compile(
 )
 
 
-def _about_includes(diagnostic: Diagnostic) -> Diagnostic:
-    """One wording for what every compiler says in its own."""
-    if match := _NOT_FOUND.fullmatch(diagnostic.message):
-        name = match["a"] or match["b"] or match["c"]
-        if name.startswith("MetalPerformancePrimitives"):
-            message = f"'{name}' is not supported; mpskit runs kernels on buffers"
-            return Diagnostic(diagnostic.location, diagnostic.severity, message, "tensor")
-        message = f"no include folder has '{name}'"
-        return Diagnostic(diagnostic.location, diagnostic.severity, message)
-    return diagnostic
+def _about_includes(diagnostic: Diagnostic, lines: SourceLines) -> Diagnostic:
+    """One wording, and place, for what every compiler says in its own."""
+    match = _NOT_FOUND.fullmatch(diagnostic.message)
+    if match is None:
+        return diagnostic
+    name = match["a"] or match["b"] or match["c"]
+    where = diagnostic.location
+    column = (lines.line(where.file, where.line) or "").find(name)
+    where = Location(where.file, where.line, max(1, column))
+    if name.startswith("MetalPerformancePrimitives"):
+        message = f"'{name}' is not supported; mpskit runs kernels on buffers"
+        return Diagnostic(where, diagnostic.severity, message, "tensor")
+    return Diagnostic(where, diagnostic.severity, f"no include folder has '{name}'")
 
 
 def _unplaced(error: CompilerFailedError) -> Diagnostic:

@@ -16,9 +16,8 @@ def nameless_kernels(program: Program) -> Iterator[Finding]:
     for function in program.functions:
         names = {attribute.name for attribute in function.attributes}
         if function.is_instantiation and function.is_kernel and "host_name" not in names:
-            message = (
-                f"the instantiation of '{function.name.partition('<')[0].strip()}' has no name"
-            )
+            name = function.name.partition("<")[0].strip()
+            message = f"this instantiation of '{name}' has no host_name"
             yield Finding("host-name", function.whole.begin, message)
 
 
