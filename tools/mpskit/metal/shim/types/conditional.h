@@ -9,6 +9,7 @@
 namespace mpskit {
 
 // A float that does not convert to half, so that beside a half it stays one.
+// (NVRTC has the two meet as doubles.)
 struct float_arm {
   float value;
   constexpr operator float() const { return value; }
@@ -55,8 +56,10 @@ struct OtherArm {
   template <class Y>
   constexpr decltype(auto) operator=(Y&& y) const {
     using V = core::remove_cvref_t<Y>;
-    if constexpr (types::small<X> && core::same<V, float>)
+    if constexpr (core::same<X, types::half> && core::same<V, float>)
       return float_arm{y};
+    else if constexpr (core::same<X, types::bfloat> && core::same<V, float>)
+      return float(y);
     else if constexpr (types::small<X> && core::integer<V>)
       return X(y);
     else if constexpr (core::same<V, types::bfloat> && core::integer<X>)
