@@ -21,6 +21,7 @@ from mpskit.pullrequest.checks.runs import benches_of
 from mpskit.pullrequest.evidence import Bench, Source, TestReport
 from mpskit.pullrequest.footnotes import Footnotes
 from mpskit.pullrequest.upstream_tests import UpstreamRun
+from mpskit.verify import mps_tests
 from mpskit.verify.benchmarks.report import accuracy_table, pull_request_table, summary
 from mpskit.verify.benchmarks.run import TORCH
 from mpskit.verify.benchmarks.workloads import BUILT_IN, Workload, load_workloads
@@ -251,7 +252,7 @@ class _Text:
 
     def _test_plan(self) -> Iterator[str]:
         tests = upstream_test_files(self.item)
-        commands = [f"python {path}" for path in tests]
+        commands = [" ".join(("python", path, *_classes(self.item, path))) for path in tests]
         if self._report:
             commands.append("mpskit test --patch-set .")
         yield "```\n" + "\n".join(commands or ["# no test is added"]) + "\n```"
@@ -321,6 +322,11 @@ def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _has_errors(bench: Bench) -> bool:
     return any(item.errors for item in bench.report.measurements)
+
+
+def _classes(item: PatchCommit, path: str) -> list[str]:
+    """The test classes to run of a file, where the patch adds some to one of PyTorch's own."""
+    return mps_tests.classes_of(item.patch) if path == mps_tests.PATH else []
 
 
 def _outcomes_table(result: SuiteResult) -> str:
