@@ -8,7 +8,11 @@ from unittest import mock
 
 import pytest
 from checkouts import CheckoutTestCase
+from torchgen import local
+from torchgen.api.types import NativeSignature
+from torchgen.model import FunctionSchema
 
+from mpskit.building.signatures import declared_signature, defined_signature
 from mpskit.checkout.skeleton import make_skeleton
 from mpskit.cli.new_command import KINDS
 from mpskit.metal import DEFAULT_METAL_VERSION
@@ -110,6 +114,21 @@ def test_commit_messages_are_as_pytorchs(kind, tmp_path):
     made = make_scaffold("a_name_of_many_words", OPS[kind], tmp_path / "mine")
     (patch,) = load_patch_set(made.directory).patches
     assert not list(commits._message_problems(patch.message))
+
+
+@pytest.mark.parametrize("kind", ["row-reduction", "reduction-with-backward"])
+def test_host_code_has_the_signatures_that_torchgen_declares(kind, tmp_path):
+    made = make_scaffold("mine", OPS[kind], tmp_path / "mine")
+    host = (made.directory / "aten/src/ATen/native/mps/operations/Mine.mm").read_text()
+    for kernel in made.target.kernels:
+        schema = FunctionSchema.parse(kernel.function.schema)
+        with local.parametrize(
+            use_const_ref_for_mutable_tensors=False, use_ilistref_for_tensor_lists=False
+        ):
+            declaration = NativeSignature(schema, symint=False).decl(name=kernel.name)
+        declared = declared_signature(f"TORCH_API {declaration};", kernel.name)
+        assert declared is not None
+        assert defined_signature(host, kernel.name) == declared
 
 
 def test_a_sum_of_ones_own(tmp_path):
