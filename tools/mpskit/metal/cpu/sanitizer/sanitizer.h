@@ -236,14 +236,17 @@ class Sanitizer {
   // Whether an address is a local variable's, a program's constant's or the runtime's.
   bool is_kernels_own(const void* address) {
     if (surroundings_.holds_state(address) || memory_.holds_addresses(address)) return true;
-    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / page_bytes;
-    std::uintptr_t& known = own_pages_[page % (sizeof own_pages_ / sizeof *own_pages_)];
+    const std::uint64_t page = reinterpret_cast<std::uintptr_t>(address) / page_bytes;
+    std::uint64_t& known = own_pages_[page * golden_ratio >> (64 - own_pages_bits)];
     if (known == page) return true;
-    const char* image = image_of(address);
-    const bool own = surroundings_.holds_stack(address) ||
-        (image && (image == image_ || image == runtime_image_));
+    const bool own = surroundings_.holds_stack(address) || is_in_images(address);
     if (own) known = page;
     return own;
+  }
+
+  bool is_in_images(const void* address) const {
+    const char* image = image_of(address);
+    return image && (image == image_ || image == runtime_image_);
   }
 
   static Operation operation_at(Position position) {
@@ -485,14 +488,16 @@ class Sanitizer {
     unsigned char before[16];
   };
 
-  static constexpr std::uintptr_t page_bytes = 4096;
+  static constexpr std::uint64_t page_bytes = 4096;
+  static constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15; // spreads what it multiplies
+  static constexpr unsigned own_pages_bits = 12;
 
   const Dispatch& dispatch_;
   const Surroundings& surroundings_;
   GuardedMemory memory_;
   const char* image_;
   const char* runtime_image_ = image_of(reinterpret_cast<const void*>(&image_of));
-  std::uintptr_t own_pages_[64] = {};
+  std::uint64_t own_pages_[1u << own_pages_bits] = {};
   std::size_t stray_ = 0; // the number of the last report of such an access, from 1
   Order order_;
   Releases releases_;
