@@ -183,6 +183,8 @@ BROKEN: dict[str, list[tuple[str, str]]] = {
                    "if (local < 32) { x[tid] = s[lane]; }"), "s[lane]"),
         (in_kernel("threadgroup float total;\nif (local == 0) { total = x[0]; }\n"
                    "x[tid] = total;"), "total;\n}"),
+        (in_kernel("threadgroup float s[32];\ns[lane] = x[tid];\n"
+                   "threadgroup_barrier(mem_flags::mem_none);\nx[tid] = s[31 - lane];"), "s[31"),
         (in_kernel("threadgroup float s[8][8];\ns[position.x][position.y] = x[tid];\n"
                    "for (uint k = 0; k < 8; ++k) x[tid] += s[k][position.y];"), "s[k]"),
         (in_kernel("threadgroup float s[2][32];\nuint row = local / 32;\ns[row][lane] = x[tid];\n"

@@ -104,7 +104,8 @@ def _unfenced_reads(
                 written.setdefault(name, []).append(write)
             pending.clear()
         elif program.text(index + 1) == "(" and (text.endswith("_barrier") or text in collectives):
-            written.clear()
+            if _orders_threadgroup_memory(program, index):
+                written.clear()
         elif text in names and program.text(index - 1) not in (".", "->", "::"):
             place, after = _place(program, index, values)
             if _is_passed_on(program, index, after):
@@ -119,6 +120,12 @@ def _unfenced_reads(
                 reported.add(text)
                 message = f"'{text}' is read with no barrier since another thread's write"
                 yield Finding("missing-barrier", index, message)
+
+
+def _orders_threadgroup_memory(program: Program, index: int) -> bool:
+    """Whether a barrier does; what calls one, or computes its flags, may."""
+    flags = {program.text(i) for i in Run(index + 2, program.close(index + 1))}
+    return "mem_flags" not in flags or "mem_threadgroup" in flags or "(" in flags
 
 
 def _place(program: Program, index: int, values: ThreadValues) -> tuple[_Place, int]:

@@ -24,8 +24,11 @@ template <class T>
 inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
   return vec<T, 3>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
+// The element is checked here, too: a kernel may have this name, and `cross<int, int3>` mean that.
 template <class X, class Y>
-  requires mpskit::mixed_vectors<X, Y>
+  requires mpskit::mixed_vectors<X, Y> &&
+    mpskit::math_element<
+        typename mpskit::types::vector_shape<mpskit::types::common_vector<X, Y>>::element>
 inline auto cross(const X& x, const Y& y) {
   using V = mpskit::types::common_vector<X, Y>;
   return cross(V(x), V(y));
