@@ -202,7 +202,8 @@ RIGHT: dict[str, list[str]] = {
         "template <typename F, enable_if_t<is_same_v<F, int*>>* = nullptr> void f(F x) {}",
         "int f(int a, int b, bool c = 1 & 2) { return a * b & c; }",
         "using P = device float*;\nfloat f(P p) { return *p; }",
-        "void g(device float* p, thread float& q) {}\n" + in_kernel("float a; g(x, a); g(&x[1], a);"),
+        "void g(device float* p, thread float& q) {}\n"
+        + in_kernel("float a; g(x, a); g(&x[1], a);"),
         "void g(device float* p);\nvoid g(thread float* p);\n" + in_kernel("float a; g(&a);"),
         "template <typename P> void g(P p) {}\n" + in_kernel("float a; g(&a); g(x);"),
         "void g(threadgroup float* p) {}\n" + in_kernel(
