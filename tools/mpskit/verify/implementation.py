@@ -22,6 +22,10 @@ def _refuse_nothing(*args: Any, **kwargs: Any) -> None:
     """For an op whose host code has no checks of its own."""
 
 
+def _convert_nothing(*args: Any, **kwargs: Any) -> None:
+    """For an op that a device is asked for as MPS is."""
+
+
 @dataclass(frozen=True)
 class Implementation:
     """Kernels in place of an op, called the way the op's host code calls them.
@@ -51,6 +55,9 @@ class Implementation:
         launch: from compiled kernels, the tensor to write and the arguments of ``functional``,
             writes the result. Not called where that has no elements.
         refuse: from the arguments of ``functional``, raises the errors of the host code.
+        convert: where torch asks a device to convert between dtypes that on MPS it converts itself,
+            does what it does there: from a function that runs the kernels and the arguments of
+            ``functional``, the result. Else None.
         meta: from the arguments of ``functional`` on the meta device, a result there; for an op
             whose meta kernel in Python has other strides than the structured kernel's.
         unwritten: fills a new result before the kernels run; a value that right results never
@@ -64,6 +71,7 @@ class Implementation:
     in_place: Overload | None = None
     composites: tuple[Overload, ...] = ()
     refuse: Callable[..., None] = _refuse_nothing
+    convert: Callable[..., torch.Tensor | None] = _convert_nothing
     meta: Callable[..., torch.Tensor] | None = None
     unwritten: float = 113.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from mpskit.verify.plan import MAX_DIMS, METAL_DTYPES, BackwardPlanner, Planner
 from mpskit.verify.sources import PatchSources
 
 aten = torch.ops.aten
+Run = Callable[..., Tensor]
 
 
 def _refuse(input: Tensor, dim: int, half_to_float: bool) -> None:
@@ -36,6 +38,23 @@ def _refuse_backward(grad: Tensor, output: Tensor, dim: int, input_dtype: torch.
             "log_softmax_backward with float to half conversion is not supported on MPS"
         )
     _refuse_tensor("log_softmax_backward", grad)
+
+
+def _is_asked_to_convert(tensor: Tensor) -> bool:
+    """Whether ``torch.log_softmax`` with a ``dtype`` leaves the conversion to the device's op."""
+    return tensor.device.type == "cuda"
+
+
+def _convert(run: Run, input: Tensor, dim: int, half_to_float: bool) -> Tensor | None:
+    return run(input.float(), dim, False) if half_to_float and _is_asked_to_convert(input) else None
+
+
+def _convert_backward(
+    run: Run, grad: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype
+) -> Tensor | None:
+    if grad.dtype == input_dtype or not _is_asked_to_convert(grad):
+        return None
+    return run(grad, output, dim, grad.dtype).to(input_dtype)
 
 
 def _refuse_tensor(op: str, tensor: Tensor) -> None:
@@ -106,6 +125,7 @@ LOG_SOFTMAX = Implementation(
     kernels="aten/src/ATen/native/mps/kernels/LogSoftmax.metal",
     launch=_launch,
     refuse=_refuse,
+    convert=_convert,
     unwritten=1.0,  # no log-probability is positive
 )
 LOG_SOFTMAX_BACKWARD = Implementation(
@@ -114,6 +134,7 @@ LOG_SOFTMAX_BACKWARD = Implementation(
     kernels="aten/src/ATen/native/mps/kernels/LogSoftmaxBackward.metal",
     launch=_launch_backward,
     refuse=_refuse_backward,
+    convert=_convert_backward,
     meta=_meta_backward,
 )
 IMPLEMENTATIONS = (LOG_SOFTMAX, LOG_SOFTMAX_BACKWARD)

@@ -142,6 +142,9 @@ def _handlers(implementation: Implementation, kernels: Kernels) -> dict[Overload
 def _run_functional(
     implementation: Implementation, kernels: Kernels, *args: Any, **kwargs: Any
 ) -> torch.Tensor:
+    run = partial(_run_functional, implementation, kernels)
+    if (converted := implementation.convert(run, *args, **kwargs)) is not None:
+        return converted
     implementation.refuse(*args, **kwargs)
     compute_meta = implementation.meta or implementation.functional
     meta = compute_meta(*_on_meta(args), **_on_meta(kwargs))
