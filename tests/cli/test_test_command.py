@@ -215,3 +215,10 @@ def test_lines_that_run_a_sample_again_can_be_pasted() -> None:
         *("--backend", "mps", "--patch-set", "/a b", "--sanitize"),
     ]
     assert Selection().reproduce("test_ops.py::TestX::test_y", None).endswith(" TestX::test_y")
+
+
+def test_only_the_selection_says_which_sample_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "PYTORCH_OPINFO_SAMPLE_INPUT_INDEX"
+    monkeypatch.setenv(name, "3")
+    assert name not in Selection().environment()
+    assert Selection(only="TestX::test_y#7").environment()[name] == "7"

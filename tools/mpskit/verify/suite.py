@@ -49,10 +49,15 @@ DTYPES = ("float32", "float16", "bfloat16", "bool", "uint8", "int8", "int16", "i
 # pytest's exit codes for a run that took place, whatever came out of it.
 _TESTS_RAN = (0, 1)
 _NO_TESTS = 5
-# What would make pytest run something else than what was asked for.
-_FOREIGN_ENVIRONMENT = ("PYTEST_ADDOPTS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTEST_PLUGINS")
 # torch runs the sample input of this index alone.
 _SAMPLE_INDEX = "PYTORCH_OPINFO_SAMPLE_INPUT_INDEX"
+# What would make pytest run something else than what was asked for.
+_FOREIGN_ENVIRONMENT = (
+    "PYTEST_ADDOPTS",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
+    "PYTEST_PLUGINS",
+    _SAMPLE_INDEX,
+)
 
 
 @dataclass(frozen=True)
