@@ -29,7 +29,7 @@ WORKLOADS = (
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few samples; torch.compile, which takes seconds for a shape, fails as if it were not there."""
+    """Few samples; torch.compile, which takes seconds for a shape, fails as if it were absent."""
 
     def fail(op: object) -> contenders.Contender:
         def prepare(case: object) -> contenders.Call:
