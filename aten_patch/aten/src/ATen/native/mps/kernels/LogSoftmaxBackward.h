@@ -15,10 +15,11 @@ C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_BACKWARD_TENSORS = 3;
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_BACKWARD_ROW_VECTORS = 4;
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_BACKWARD_ROW_OUTPUTS = 4;
 // The same of log_softmax_backward_long_row: what else a thread needs counts
-// for less the more it holds. 80 of the 104 registers that 512 threads have.
-C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_BACKWARD_LONG_ROW_VECTORS = 16;
+// for less the more it holds. 64 of the 104 registers that 512 threads have, in
+// threadgroups of half as many: one reads while another writes.
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_BACKWARD_LONG_ROW_VECTORS = 12;
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_BACKWARD_LONG_ROW_OUTPUTS = 4;
-C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_BACKWARD_LONG_ROW_THREADS = 512;
+C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_BACKWARD_LONG_ROW_THREADS = 256;
 // The same of log_softmax_backward, whose threads have several rows to add up:
 // the more values, the fewer times. 64 of 104 registers.
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_BACKWARD_COLUMN_VECTORS = 8;

@@ -127,10 +127,9 @@ static inline U differentiate(
 
 // ---- a thread's share of a row, or of neighbouring rows ----
 
-// How many units a thread holds, given for vectors. The first `grads` units of
-// grad stay in registers from the read to the write. Units of output are loaded
-// `outputs` at a time, the first of them ahead. What a longer row has left is
-// read twice, if `rereads`; otherwise there must be none.
+// How many units a thread holds, given for vectors: a batch of `grads` units of
+// grad, of which as many as `outputs` meet theirs of output at a time. A longer
+// row takes several batches, if `rereads`; otherwise there must be one.
 template <typename U, unsigned GRADS, unsigned OUTPUTS, bool REREADS>
 struct Held {
   static constant constexpr unsigned grads =
@@ -140,49 +139,64 @@ struct Held {
   static constant constexpr bool rereads = REREADS;
 };
 
+// The last batch of grad stays in registers from the read to the write. Those
+// before it are read again backwards, while caches have them.
 template <typename T, typename U, unsigned ROWS, typename H, typename idx_t>
 struct Share {
   Tensors<T> tensors; // at the first unit of the row
   Steps<idx_t> grad_steps;
   Steps<idx_t> output_steps;
   Steps<idx_t> grad_input_steps;
-  Walk<idx_t> walk;
+  Walk<idx_t> walk; // the batch that is held
+  idx_t batches;
   uint zero; // see Vector::packed
   U grads[H::grads];
   U outputs[H::outputs];
+
+  // All but the first batch are full.
+  void begin(Walk<idx_t> units) {
+    walk = units;
+    batches = 1;
+    if (H::rereads) {
+      const idx_t count = (units.end + units.step - 1) / units.step;
+      batches = max((count + H::grads - 1) / H::grads, idx_t(1));
+      walk = walk.back(batches * H::grads - count);
+    }
+  }
+
+  Walk<idx_t> last() const {
+    return walk.skip((batches - 1) * H::grads);
+  }
+
+  void load_grads(Walk<idx_t> at) {
+    walk = at;
+    load_units(grads, tensors.grad, grad_steps, at);
+  }
 
   void load_outputs(Walk<idx_t> at) {
     load_units(outputs, tensors.output, output_steps, at);
   }
 
-  void load() {
-    load_units(grads, tensors.grad, grad_steps, walk);
-    load_outputs(walk);
-  }
-
-  void add_grads(thread float (&sums)[ROWS]) const {
+  void add_grads(thread float (&sums)[ROWS]) {
     add_units(sums, grads);
-    if (!H::rereads) {
-      return;
-    }
-    U passing[LOG_SOFTMAX_PASSING_UNITS];
-    for (auto at = walk.skip(H::grads); at.has(0);
-         at = at.skip(LOG_SOFTMAX_PASSING_UNITS)) {
-      load_units(passing, tensors.grad, grad_steps, at);
-      add_units(sums, passing);
+    for (idx_t batch = 1; H::rereads && batch < batches; ++batch) {
+      load_grads(walk.skip(H::grads));
+      add_units(sums, grads);
     }
   }
 
-  void store(
-      thread const float (&sums)[ROWS],
-      thread const U (&some_grads)[H::outputs],
-      Walk<idx_t> at) const {
+  // The first outputs must be there already.
+  void store_batch(thread const float (&sums)[ROWS]) {
 #pragma unroll
-    for (unsigned n = 0; n < H::outputs; ++n) {
-      if (at.has(n)) {
+    for (unsigned n = 0; n < H::grads; ++n) {
+      const unsigned at = n % H::outputs;
+      if (n != 0 && at == 0) {
+        load_outputs(walk.skip(n));
+      }
+      if (walk.has(n)) {
         store_unit(
-            differentiate<T>(some_grads[n], outputs[n], sums, zero),
-            tensors.grad_input + at.at(n) * grad_input_steps.unit,
+            differentiate<T>(grads[n], outputs[at], sums, zero),
+            tensors.grad_input + walk.at(n) * grad_input_steps.unit,
             grad_input_steps.value,
             grad_input_steps.whole);
       }
@@ -190,26 +204,11 @@ struct Share {
   }
 
   void store(thread const float (&sums)[ROWS]) {
-    U some_grads[H::outputs];
-#pragma unroll
-    for (unsigned first = 0; first < H::grads; first += H::outputs) {
-      const auto at = walk.skip(first);
-      if (first != 0) {
-        load_outputs(at);
-      }
-#pragma unroll
-      for (unsigned n = 0; n < H::outputs; ++n) {
-        some_grads[n] = grads[first + n];
-      }
-      store(sums, some_grads, at);
-    }
-    if (!H::rereads) {
-      return;
-    }
-    for (auto at = walk.skip(H::grads); at.has(0); at = at.skip(H::outputs)) {
-      load_units(some_grads, tensors.grad, grad_steps, at);
-      load_outputs(at);
-      store(sums, some_grads, at);
+    store_batch(sums);
+    for (idx_t batch = 1; H::rereads && batch < batches; ++batch) {
+      load_grads(walk.back(H::grads));
+      load_outputs(walk);
+      store_batch(sums);
     }
   }
 };
@@ -225,10 +224,12 @@ struct RowShare {
   float edge_grad;
   float edge_output;
 
+  // `sums` says whether grad is to be added up, so that all batches are read.
   RowShare(
       Tensors<T> row,
       Walk<idx_t> elements,
-      constant LogSoftmaxBackwardParams<idx_t>& params) {
+      constant LogSoftmaxBackwardParams<idx_t>& params,
+      bool sums) {
     constant array<idx_t, LOG_SOFTMAX_BACKWARD_TENSORS>& strides =
         params.dim_strides;
     const auto parts = RowParts<U, idx_t>::of(row.output, elements.end);
@@ -240,9 +241,15 @@ struct RowShare {
         steps_along_row<U>(body.output, strides[LOG_SOFTMAX_BACKWARD_OUTPUT]);
     units.grad_input_steps = steps_along_row<U, T>(
         body.grad_input, strides[LOG_SOFTMAX_BACKWARD_GRAD_INPUT]);
-    units.walk = {elements.first, elements.step, parts.count};
     units.zero = opaque_zeros(params).x;
-    units.load();
+    units.begin({elements.first, elements.step, parts.count});
+    // All ahead, so that output arrives while the gradients are added.
+    const auto last = units.last();
+    if (!sums) {
+      units.walk = last;
+    }
+    units.load_grads(units.walk);
+    units.load_outputs(last);
 
     const idx_t at = parts.edge(elements.first);
     has_edge = at < elements.end;
@@ -254,7 +261,7 @@ struct RowShare {
     }
   }
 
-  float sum() const {
+  float sum() {
     float sums[1] = {has_edge ? edge_grad : 0.0f};
     units.add_grads(sums);
     return sums[0];
@@ -300,7 +307,8 @@ static inline void differentiate_row(
   RowShare<T, U, H, idx_t> share(
       tensors.at_row(row, params),
       {place.thread_index, place.threads, params.dim_size},
-      params);
+      params,
+      true);
   share.store(row_sum(share.sum(), scratch, place));
 }
 
@@ -458,7 +466,8 @@ static inline void finalize_chunk(
   RowShare<T, U, ChunkHeld<U>, idx_t> share(
       tensors.at_row(idx_t(position.z), params).along_row(begin, params),
       {position.x, place.threads, size},
-      params);
+      params,
+      false);
   float sum = 0;
   for (idx_t i = place.thread_index; i < params.chunks; i += place.threads) {
     sum += partials[position.z * params.chunks + i];
@@ -560,10 +569,11 @@ static inline void differentiate_columns(
   share.grad_steps = {strides[LOG_SOFTMAX_BACKWARD_GRAD], 0, true};
   share.output_steps = {strides[LOG_SOFTMAX_BACKWARD_OUTPUT], 0, true};
   share.grad_input_steps = {strides[LOG_SOFTMAX_BACKWARD_GRAD_INPUT], 0, true};
-  share.walk = {local.y, group.y, padding ? idx_t(0) : params.dim_size};
   share.zero = opaque_zeros(params).x;
+  share.begin({local.y, group.y, padding ? idx_t(0) : params.dim_size});
 
-  share.load();
+  share.load_outputs(share.last());
+  share.load_grads(share.walk);
   float sums[U::size] = {};
   share.add_grads(sums);
   column_sums(sums, scratch, local, group);
