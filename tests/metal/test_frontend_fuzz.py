@@ -67,6 +67,7 @@ WORDS = st.sampled_from(
     template typename struct
     namespace operator 1.0 .5e3 0x1p2 1.0h "s" 'c' R"(raw)" " ' // # \\ ~ . -> const static using
     typedef enum decltype alignas if else for while do switch return goto double new delete auto
+    union coherent(system) volatile 0 ... default host_name .xy lane vec3 float4 return break
     simd_sum threadgroup_barrier fast is_function_constant_defined texture2d #pragma += [ ]
     """.split()
     + ["\n", "\x00", "é", "\u2028", "\ufeff", "\U0001f600", "\r\n"]
@@ -155,6 +156,8 @@ REPEATED = [
     "constant ", "struct ", "threadgroup ", "threadgroup float x[4]; ", "a::", '"', '\\"', 'R"(',
     "a < ", "a_t<b && ", "x ? y : ", "if (x) ", "else ", "int x, ", "f(x); ", "[[a]] ",
     "template <", "operator ", "fast::exp(x) + ", "simd_sum(x) ", "/* ", "'", "#", "using x = ",
+    "x && ", "i && ", "i ? ", "x = ", "f(x.xy, ", "x.xy, ", "float4 v = {x, ", "if (i) return; ",
+    "struct a { union { struct { half b; }; }; }; ", "device float* p = ", "i || simd_sum(x) && ",
     "float a[n]; ", "x = i; if (x) simd_sum(x); ", "ulong x = a * b; ", "\n", " ", "\x00", "é",
 ]  # fmt: skip
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from mpskit.metal.frontend.structure import Program, Run
 
+_LOOK_BACK = 256  # tokens and parentheses; what is longer was generated
 _NO_CALL = frozenset({"if", "while", "for", "switch", "return", "sizeof", "decltype", "alignof"})
 
 
@@ -44,9 +45,9 @@ def _begin(program: Program, dot: int) -> int | None:
 def _opening(program: Program, index: int) -> int | None:
     """The parenthesis of the list of arguments that one begins at; None where that is far off."""
     before = index - 1
-    while program.text(before) == ",":
-        before -= 1
-        while program.text(before) not in ("(", ",", ";", "{", "}") and before > 0:
-            closes = program.text(before) in (")", "]")
-            before = program.open(before) - 1 if closes else before - 1
-    return before if program.text(before) == "(" else None
+    for _ in range(_LOOK_BACK):
+        text = program.text(before)
+        if text in ("(", ";", "{", "}", ""):
+            return before if text == "(" else None
+        before = program.open(before) - 1 if text in (")", "]") else before - 1
+    return None

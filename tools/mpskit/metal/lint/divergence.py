@@ -78,6 +78,7 @@ class _Flow:
         self._arms: list[Run] = []  # of branches that the pass is in, the innermost last
         self._parted: list[_Region] = []  # that the pass is in, the innermost last
         self._loops: list[Loop] = []  # and switches, likewise
+        self._operators: set[int] = set()  # behind which lanes have parted
         self._lambdas: list[int] = []  # where those end that the pass is in
 
     def regions(self) -> list[_Region]:
@@ -143,8 +144,11 @@ class _Flow:
     def _operand(self, index: int, operator: str) -> None:
         """The right side of ``&&`` and ``||``, the arms of a conditional."""
         program = self._program
+        if self._parted and self._parted[-1].cause in self._operators:
+            return  # what stands to the left parts lanes for all of it
+        ends = _ENDS if operator == "?" else _ENDS | {"&&", "||"}
         begin = index
-        while begin > self._body.begin and program.text(begin - 1) not in _ENDS:
+        while begin > self._body.begin and program.text(begin - 1) not in ends:
             before = program.text(begin - 1)
             begin = program.open(begin - 1) if before in (")", "]", "}") else begin - 1
         if not self._values.diverges(Run(begin, index)):
@@ -156,6 +160,7 @@ class _Flow:
         while end < self._body.end and program.text(end) not in stops:
             opens = program.text(end) in ("(", "[", "{")
             end = program.close(end) + 1 if opens else end + 1
+        self._operators.add(index)
         what = f"behind the '{operator}' of line {{line}} that lanes differ in"
         self._part(Run(index + 1, end), index, what)
 

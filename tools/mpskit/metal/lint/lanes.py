@@ -18,6 +18,7 @@ _TRANSPARENT = re.compile(
     r"(?:u?(?:char|short|int|long)|half|bfloat|float|bool)[234]?|size_t|ptrdiff_t|u?int\d+_t"
     r"|abs|min|max|clamp|select|popcount|clz|ctz|(?:metal::)?mod"
 )
+_LONGEST_VALUE = 256  # tokens; what is longer was generated
 _SIMD_WIDTH = 32
 _SIMD_BITS = 5
 
@@ -69,6 +70,7 @@ class LaneValues:
         name = program.tokens[index - 1]
         if name.kind != "identifier" or program.text(index - 2) in (".", "->", "::"):
             return
+        end = min(end, index + _LONGEST_VALUE)
         value = Run(index + 1, end_of_expression(program, index + 1, end))
         if diverged or self.varies(value):
             self._names.add(name.text)

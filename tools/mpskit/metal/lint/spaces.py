@@ -9,6 +9,7 @@ from mpskit.metal.frontend.structure import ADDRESS_SPACES, Function, Program, R
 from mpskit.metal.lint.rules import Finding
 from mpskit.metal.lint.statements import end_of_expression
 
+_LONGEST_VALUE = 16  # tokens; an address is shorter
 # Identifiers that can stand in front of a call; any other makes it a declaration.
 _BEFORE_CALL = frozenset({"return", "else", "do", "case", "and", "or", "not"})
 
@@ -174,6 +175,7 @@ def _pointer(
 ) -> Iterator[Finding]:
     """`device float* p = &x;` and `(device float*)&x`."""
     if program.text(index) == "=" and (variable := variables.get(program.text(index - 1))):
+        end = min(end, index + _LONGEST_VALUE)
         value = Run(index + 1, end_of_expression(program, index + 1, end))
         pointee, _ = _space_of(program, value, variables)
         if variable.pointee and pointee and pointee != variable.pointee:
