@@ -27,9 +27,6 @@ C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_TRANSPOSE_VECTORS = 8;
 // Single values that take the place of a vector in registers: half as many as a
 // float vector has, since each needs an address and a bounds check of its own.
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_SCALARS_PER_VECTOR = 2;
-// Units of a longer row that a thread loads ahead of their first use, on top of
-// those that it keeps.
-C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_PASSING_UNITS = 2;
 // Neighbouring rows that a threadgroup of log_softmax takes at most: a
 // LogSumExp of each for all of its simdgroups is 8 KB of threadgroup memory.
 C10_METAL_CONSTEXPR unsigned LOG_SOFTMAX_MAX_COLUMNS = 64;

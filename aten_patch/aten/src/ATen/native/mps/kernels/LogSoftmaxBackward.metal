@@ -1,6 +1,5 @@
 #include <ATen/native/mps/kernels/LogSoftmaxBackward.h>
 #include <ATen/native/mps/kernels/LogSoftmaxUnits.h>
-#include <c10/metal/utils.h>
 #include <metal_stdlib>
 
 // grad_input = grad - exp(output) * sum(grad), the sum over each row.
