@@ -113,7 +113,8 @@ SOURCE = """
     struct State { float4 value; };
     kernel void sizes(volatile device State& state, device metal::uint* out) {
       state.value = float4(7);
-      out[0] = Count<float3>::value; out[1] = count(state.value.xy) + count((&state)->value.wzyx.xyz);
+      out[0] = Count<float3>::value;
+      out[1] = count(state.value.xy) + count((&state)->value.wzyx.xyz);
     }
 
     template <typename T> struct Item { T value; uint index; };
