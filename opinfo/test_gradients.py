@@ -23,7 +23,7 @@ from opinfo.settings import settings
 DEFINITIONS = definitions_under_test()
 UPSTREAM = [op for each in DEFINITIONS for op in each.upstream if op.supports_autograd]
 # What costs more than it shows a second time.
-_LARGE = ("large_index", "long_rows", "plan_thresholds", "forced")
+_LARGE = ("large_index", "long_rows", "many_rows", "plan_thresholds", "forced")
 WITH_REFERENCE = [
     op
     for each in DEFINITIONS

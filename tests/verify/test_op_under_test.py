@@ -9,8 +9,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from mpskit.errors import MpskitError
 from mpskit.verify.op_under_test import OpUnderTest
-from mpskit.verify.plan import Index, Kernel
+from mpskit.verify.plan import BackwardKernel, Index, Kernel
 from mpskit.verify.sources import PatchSources
+
+aten = torch.ops.aten
 
 
 @pytest.fixture
@@ -43,6 +45,14 @@ def test_inference_mode_and_no_grad_reach_the_kernels(x):
             torch.log_softmax(x, 1)
             F.cross_entropy(x, torch.zeros(6, dtype=torch.long))
         assert op.launches.total() == 2
+
+
+def test_backward_runs_on_kernels_of_its_own(x):
+    x.requires_grad_()
+    with OpUnderTest() as op:
+        torch.log_softmax(x, 1).sum().backward()
+    assert op.launches == {"log_softmax_row_float_u32": 1, "log_softmax_backward_row_float_u32": 1}
+    torch.testing.assert_close(x.grad, 1 - 40 * torch.softmax(x.detach(), 1))
 
 
 def test_backward_starts_from_the_kernels_result(x):
@@ -90,6 +100,35 @@ def test_launches_must_be_shown(x):
         op.require_launches("log_softmax_row", "log_softmax_partial")
 
 
+def test_the_backwards_result_is_contiguous_as_torchs_own():
+    x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    expected = aten._log_softmax_backward_data(x, x, 1, x.dtype)
+    with OpUnderTest():
+        actual = aten._log_softmax_backward_data(x, x, 1, x.dtype)
+        out = torch.empty(3)
+        with pytest.warns(UserWarning, match="was resized"):
+            aten._log_softmax_backward_data.out(x, x, 1, x.dtype, out=out)
+    for result in (actual, out):
+        torch.testing.assert_close(result, expected)
+        assert result.stride() == expected.stride()
+
+
+@pytest.mark.parametrize("kernel", list(BackwardKernel))
+@pytest.mark.parametrize("index", list(Index))
+def test_kernel_and_index_of_the_backward_can_be_forced(x, kernel, index):
+    expected = aten._log_softmax_backward_data(x, x, 1, x.dtype)
+    with OpUnderTest(backward_kernel=kernel, index=index) as op:
+        actual = aten._log_softmax_backward_data(x, x, 1, x.dtype)
+    torch.testing.assert_close(actual, expected)
+    assert len(op.launches) == (2 if kernel is BackwardKernel.SPLIT else 1)
+    assert all(name.endswith(f"_{index.name.lower()}") for name in op.launches)
+
+
+def test_an_unknown_option_is_refused(x):
+    with OpUnderTest(kernell=Kernel.ROW), pytest.raises(TypeError, match="kernell"):
+        torch.log_softmax(x, 1)
+
+
 @pytest.mark.parametrize("kernel", list(Kernel))
 @pytest.mark.parametrize("index", list(Index))
 def test_kernel_and_index_can_be_forced(x, kernel, index):
@@ -133,15 +172,34 @@ def test_too_many_dimensions_are_refused_as_on_mps():
         torch.log_softmax(torch.ones((1,) * 17), 0)
 
 
+def test_the_backward_refuses_what_it_does_on_mps(x):
+    def run(grad, output, dtype):
+        aten._log_softmax_backward_data(grad, output, 0, dtype)
+
+    long, many = x.long(), torch.ones((1,) * 17)
+    with OpUnderTest():
+        with pytest.raises(RuntimeError, match="float to half conversion is not supported on MPS"):
+            run(x, x, torch.half)
+        with pytest.raises(NotImplementedError, match="_backward\" not implemented for 'Long'"):
+            run(long, long, torch.long)
+        with pytest.raises(RuntimeError, match="at most 16 dimensions on MPS, but got 17"):
+            run(many, many, torch.float)
+
+
 def test_error_texts_are_those_of_the_host_code():
-    host = PatchSources.find().plan.with_name("LogSoftmax.mm").read_text()
-    for text in (
-        '"log_softmax with half to float conversion is not supported on MPS"',
-        r'"\"log_softmax\" not implemented for \'"'.replace(r"\'", "'"),
-        '"log_softmax supports tensors with at most "',
-        '" dimensions on MPS, but got "',
+    operations = PatchSources.find().plan.parent
+    for file, op, conversion in (
+        ("LogSoftmax.mm", "log_softmax", "half to float"),
+        ("LogSoftmaxBackward.mm", "log_softmax_backward", "float to half"),
     ):
-        assert text in host
+        host = (operations / file).read_text()
+        for text in (
+            f'"{op} with {conversion} conversion is not supported on MPS"',
+            rf'"\"{op}\" not implemented for ',
+            f'"{op} supports tensors with at most "',
+            '" dimensions on MPS, but got "',
+        ):
+            assert text in host
 
 
 def test_torchs_own_checks_come_first(x):

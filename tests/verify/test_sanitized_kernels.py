@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mpskit.verify.op_under_test import OpUnderTest
-from mpskit.verify.plan import Index, Kernel
+from mpskit.verify.plan import BackwardKernel, Index, Kernel
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 BRANCHES = {
@@ -60,3 +60,32 @@ def test_layouts(layout, dtype):
 def test_strided_out(dtype):
     run(torch.randn(6, 50).to(dtype), 1, out=torch.empty(50, 6, dtype=dtype).t())
     run(torch.randn(6, 50).to(dtype), 1, out=torch.empty(6, 100, dtype=dtype)[:, ::2])
+
+
+@pytest.mark.parametrize("index", Index)
+@pytest.mark.parametrize("kernel", BackwardKernel)
+@pytest.mark.parametrize("shape", [(3, 5), (2, 257), (1, 9000)])
+def test_each_branch_of_the_backward(shape, kernel, index):
+    if kernel is BackwardKernel.ROW:
+        shape = (shape[0], min(shape[1], 512))  # which fit into its registers
+    grad, output = torch.randn(shape), torch.log_softmax(torch.randn(shape), 1)
+    run_backward(grad, output, 1, backward_kernel=kernel, index=index)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_of_the_backward(layout, dtype):
+    grad = LAYOUTS[layout]()
+    output = torch.log_softmax(torch.randn(grad.shape), 1).to(dtype)
+    view = torch.empty_strided(grad.shape, grad.stride(), dtype=dtype)
+    grad = grad.to(dtype) if 0 in grad.stride() else view.copy_(grad)
+    run_backward(grad, output, 1)
+    run_backward(output, torch.log_softmax(grad.float(), 1).to(dtype), 1)
+
+
+def run_backward(grad, output, dim, **forced):
+    expected = grad.float() - output.float().exp() * grad.float().sum(dim, keepdim=True)
+    with OpUnderTest(sanitize=True, **forced) as op:
+        actual = torch.ops.aten._log_softmax_backward_data(grad, output, dim, grad.dtype)
+    torch.testing.assert_close(actual, expected.to(grad.dtype), rtol=2e-2, atol=1e-3)
+    op.require_launches("log_softmax_backward")

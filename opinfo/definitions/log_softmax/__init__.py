@@ -44,6 +44,7 @@ LOG_SOFTMAX = Definition(
         _entry("plan_thresholds", rows.plan_thresholds),
         _entry("medium_rows", rows.medium_rows),
         _entry("short_rows", rows.short_rows),
+        _entry("many_rows", rows.many_rows),
         _entry("columns", rows.columns),
         _entry("dims", layouts.every_dim),
         _entry("layouts", layouts.every_layout),

@@ -19,6 +19,9 @@ MEDIUM = (1000, 1023, 1024, 1025, 2047, 2048, 2049, 4096, 4097)
 LONG = (16384, 16385, 30522, 51866, 151936)
 ROWS = (1, 2, 127, 128, 255, 256, 257)
 COLUMNS = (1, 31, 32, 33, 257)
+# Rows and length of what keeps a GPU busy with a thread's registers full, or half full: from a
+# thousand rows on a plan need not spread them.
+MANY_ROWS = ((600, 33), (600, 46), (1200, 129), (2048, 257), (4096, 33), (4096, 65), (4096, 129))
 # Row counts among which the plan's choices are compared.
 _ROW_RANGE = range(1, 258)
 # Half and bfloat differ from float in loads and stores alone: they get the problems up to this
@@ -36,6 +39,14 @@ def short_rows(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator
 def medium_rows(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[SampleInput]:
     """Every length with every number of rows."""
     yield from _samples(device, dtype, ((rows, length) for length in MEDIUM for rows in ROWS))
+
+
+def many_rows(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[SampleInput]:
+    """Short rows, more than cores are idle for; packed, and in a wider pitch."""
+    for rows, length in MANY_ROWS:
+        yield SampleInput(make_tensor((rows, length), dtype=dtype, device=device), args=(-1,))
+        wide = make_tensor((rows, length + 3), dtype=dtype, device=device)
+        yield SampleInput(wide[:, 2:-1], args=(-1,))
 
 
 def long_rows(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[SampleInput]:

@@ -18,7 +18,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from opinfo.definitions.log_softmax import large_index as far
 from opinfo.definitions.log_softmax.layouts import OUT_SHAPES, SHAPES
-from opinfo.definitions.log_softmax.rows import COLUMNS, LONG, MEDIUM, SHORT
+from opinfo.definitions.log_softmax.rows import COLUMNS, LONG, MANY_ROWS, MEDIUM, SHORT
 from opinfo.definitions.log_softmax_backward.forcings import planner
 from opinfo.layouts import Make, Shape, expanded, layouts
 
@@ -54,6 +54,8 @@ def rows(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[Sampl
         for count in _ROWS if length < LONG[0] else (1, 2):
             if count * length <= _MOST_ELEMENTS[dtype]:
                 yield _contiguous(make, (count, length), -1)
+    for count, length in MANY_ROWS[:-2]:
+        yield _contiguous(make, (count, length), -1)
 
 
 def plan_thresholds(op: OpInfo, device: str, dtype: torch.dtype, *_: Any) -> Iterator[SampleInput]:
