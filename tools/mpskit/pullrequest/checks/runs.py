@@ -55,16 +55,19 @@ def benches_are_current(material: Material) -> Check:
     if not material.benches:
         return failed(name, "no --bench FILE")
     current = source_digests(material.series.patch_set)
+    changed: dict[str, set[str]] = {bench.source.name: set() for bench in material.benches}
     problems = []
     for bench in material.benches:
         measured = bench.report.patch_files
         if not measured:
             problems.append(f"{bench.source.name} does not say which sources it measured")
-        problems += [
-            f"{path} has changed since {bench.source.name}"
-            for path, digest in current.items()
-            if path in measured and measured[path] != digest
-        ]
+        changed[bench.source.name] |= {
+            path for path, digest in measured.items() if current.get(path, digest) != digest
+        }
+    for file, paths in changed.items():
+        if paths:
+            verb = "has" if len(paths) == 1 else "have"
+            problems.append(f"{', '.join(sorted(paths))} {verb} changed since {file}")
     count = len({path for bench in material.benches for path in bench.report.patch_files})
     return judged(name, problems, f"{count} files, as they are")
 
