@@ -58,15 +58,15 @@ def test_counts_what_was_run() -> None:
     assert (result.passed, result.failed, result.skipped) == (4, 0, 0)
     one_each = dict.fromkeys(("bfloat16", "float16", "float32", "none"), Outcomes(passed=1))
     assert result.tests == one_each
-    assert result.samples == dict.fromkeys(("bfloat16", "float16", "float32"), 33)
-    assert sum(result.launches.values()) == sum(result.launches_by_kernel.values()) >= 99
+    assert result.samples == dict.fromkeys(("bfloat16", "float16", "float32"), 37)
+    assert sum(result.launches.values()) == sum(result.launches_by_kernel.values()) >= 111
     launched = {split_host_name(host_name)[0] for host_name in result.launches}
     assert launched | set(result.never_launched) == set(result.kernels)
     assert {"log_softmax_finalize", "log_softmax_partial"} <= set(result.never_launched)
     seen = result.ops["log_softmax"]
     assert seen.launches == result.launches
-    assert seen.input_layouts == {"contiguous": 90, "permuted": 9}
-    assert seen.output_layouts == {"contiguous": 99}
+    assert seen.input_layouts == {"contiguous": 102, "permuted": 9}
+    assert seen.output_layouts == {"contiguous": 111}
     assert set(seen.worst) == set(seen.cpu_worst) == set(result.samples)
     for errors in (seen.worst, seen.cpu_worst):
         for dtype, worst in errors.items():
