@@ -126,7 +126,8 @@ extern "C" __device__ abi::Pointee mpskit_pointees[] = {
             Source("""
                 constant float one = 1;
                 constant static constexpr float two = 2;
-                namespace a::b { constant float2 pair{one, one + 1}; constant int* f(int); }
+                namespace a::b { constant float2 pair{one, one + 1}; }
+                namespace a::b { constant int* f(int); }
                 void g(constant int& x) { constant int y = x; }
             """)
         )
@@ -139,7 +140,8 @@ extern "C" __device__ abi::Pointee mpskit_pointees[] = {
 
 const constexpr float one = 1;
 const static constexpr float two = 2;
-namespace a::b { const constexpr float2 pair = ::mpskit::braced<float2>(one, one + 1); const int* f(int); }
+namespace a::b { const constexpr float2 pair = ::mpskit::braced<float2>(one, one + 1); }
+namespace a::b { const int* f(int); }
 void g(const int& x) { const int y = x; }
 """,
         )
