@@ -22,13 +22,15 @@ def test_the_whole_job(tmp_path: Path) -> None:
     assert len(headings) == 5
     assert re.search(r"LogSoftmax\.metal: \d\d kernels", done.output)
     log = subprocess.run(
-        ["git", "-C", str(home / "pytorch"), "log", "--format=%s", "-1"],
+        ["git", "-C", str(home / "pytorch"), "log", "--format=%s", "mpskit/log_softmax", "^main"],
         capture_output=True,
         text=True,
         check=True,
     )
     text = (home / "PR.md").read_text()
-    assert text.startswith(f"# {log.stdout.strip()}")
+    backward, forward = log.stdout.splitlines()
+    assert text.startswith(f"# {forward}")
+    assert f"\n# {backward}" in text
     assert "0 failed" in text
     assert text.strip() in done.output
 
