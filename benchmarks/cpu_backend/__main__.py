@@ -7,6 +7,7 @@ import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import click
@@ -94,17 +95,18 @@ def _contenders(
     for name, sanitize in ((PLAIN, False), (SANITIZED, True)):
         row_kernel = RowKernel(compile_kernels(sanitize=sanitize), rows, COLUMNS)
         row_kernel.seconds()
-        contenders[name] = lambda k=row_kernel: rows * COLUMNS / k.seconds()  # type: ignore[misc]
+        contenders[name] = _rate(rows, row_kernel.seconds)
         if name == PLAIN:
-            contenders[PLAIN_CORE] = lambda k=row_kernel: (  # type: ignore[misc]
-                rows * COLUMNS / k.processor_seconds()
-            )
+            contenders[PLAIN_CORE] = _rate(rows, row_kernel.processor_seconds)
     if oclgrind:
         for name, races in ((OCLGRIND, False), (OCLGRIND_RACES, True)):
-            contenders[name] = lambda r=races: (  # type: ignore[misc]
-                oclgrind_rows * COLUMNS / oclgrind.seconds(oclgrind_rows, COLUMNS, data_races=r)
-            )
+            seconds = partial(oclgrind.seconds, oclgrind_rows, COLUMNS, data_races=races)
+            contenders[name] = _rate(oclgrind_rows, seconds)
     return contenders
+
+
+def _rate(rows: int, seconds: Callable[[], float]) -> Callable[[], float]:
+    return lambda: rows * COLUMNS / seconds()
 
 
 def _rates(contenders: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:

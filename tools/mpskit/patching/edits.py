@@ -224,21 +224,13 @@ class ReplaceIn:
 
 
 @dataclass(frozen=True)
-class InsertAfter:
-    """Insert ``text`` right behind ``anchor``, which must stand in ``path`` exactly once."""
+class _Insert:
+    """A ``text`` beside an ``anchor``, which must stand in ``path`` exactly once."""
 
-    kind: ClassVar[str] = "insert_after"
     path: str
     anchor: str
     text: str
     optional: bool = False
-
-    def describe(self) -> str:
-        return f"insert behind {_first_line(self.anchor)}"
-
-    def evaluate(self, text: str, read: ReadText) -> Outcome:
-        del read
-        return _replace_anchor(self.path, text, self.anchor, self.anchor + self.text)
 
     def region(self, text: str) -> str | None:
         """The part of ``text`` that the edit is about, None where it is not there."""
@@ -247,14 +239,24 @@ class InsertAfter:
 
 
 @dataclass(frozen=True)
-class InsertBefore:
+class InsertAfter(_Insert):
+    """Insert ``text`` right behind ``anchor``, which must stand in ``path`` exactly once."""
+
+    kind: ClassVar[str] = "insert_after"
+
+    def describe(self) -> str:
+        return f"insert behind {_first_line(self.anchor)}"
+
+    def evaluate(self, text: str, read: ReadText) -> Outcome:
+        del read
+        return _replace_anchor(self.path, text, self.anchor, self.anchor + self.text)
+
+
+@dataclass(frozen=True)
+class InsertBefore(_Insert):
     """Insert ``text`` right ahead of ``anchor``, which must stand in ``path`` exactly once."""
 
     kind: ClassVar[str] = "insert_before"
-    path: str
-    anchor: str
-    text: str
-    optional: bool = False
 
     def describe(self) -> str:
         return f"insert ahead of {_first_line(self.anchor)}"
@@ -262,11 +264,6 @@ class InsertBefore:
     def evaluate(self, text: str, read: ReadText) -> Outcome:
         del read
         return _replace_anchor(self.path, text, self.anchor, self.text + self.anchor)
-
-    def region(self, text: str) -> str | None:
-        """The part of ``text`` that the edit is about, None where it is not there."""
-        found = _find(text, self.anchor)
-        return found[0].group() if found else None
 
 
 Edit = RemoveDefinition | RemoveInclude | RemoveLine | ReplaceIn | InsertAfter | InsertBefore
@@ -281,7 +278,7 @@ def may_be_left_out(edit: Edit) -> bool:
 
     A small checkout has not all of PyTorch's tests, and an older one keeps them elsewhere.
     """
-    return isinstance(edit, ReplaceIn | InsertAfter | InsertBefore) and edit.optional
+    return isinstance(edit, ReplaceIn | _Insert) and edit.optional
 
 
 def _without_line(lines: list[str], index: int) -> list[str]:
