@@ -155,10 +155,32 @@ def test_a_time_limit_is_positive(lib):
 
 @pytest.mark.parametrize("name", ["spin", "meet_for_ever", "sum_for_ever"])
 def test_an_interrupt_ends_a_kernel(lib, name):
-    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
         getattr(lib, name)(torch.zeros(256, dtype=torch.int), group_size=64, timeout=60)
     works(lib)
+
+
+def test_one_interrupt_raises_once():
+    program = """
+import os, signal, threading, time, torch
+from mpskit.metal import compile_shader
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])  # every order of the threads
+source = "kernel void spin(device int* x) { while (*(volatile device int*)x == 0); }"
+spin = compile_shader(source).spin
+x, raised = torch.zeros(1, dtype=torch.int), 0
+for _ in range(300):
+    try:
+        threading.Timer(0.004, signal.raise_signal, [signal.SIGINT]).start()
+        spin(x, threads=1, timeout=60)
+    except KeyboardInterrupt:
+        raised += 1
+    time.sleep(0.001)  # where a second one would be raised
+print(raised)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "300\n"), done.stderr
 
 
 def test_an_interrupt_that_the_program_handles_itself_ends_no_kernel(lib):

@@ -145,8 +145,10 @@ void Handlers::handle(int signal, siginfo_t* info, void* context) {
   const int saved = errno;
   Context registers(context);
   if (signal == SIGINT) {
-    (void)!write(interrupt_pipe, &interrupt_byte, 1);
+    // Python's handler first: a launch that ended before it would return to Python with the
+    // interrupt still to come, and raise it a second time.
     handlers().pass_on(signal, info, context);
+    (void)!write(interrupt_pipe, &interrupt_byte, 1);
   } else if (!interruptible || !interruptible->interrupt(signal, *info, registers)) {
     handlers().pass_on(signal, info, context);
   }

@@ -816,16 +816,16 @@ mpskit_dispatch(const Dispatch* dispatch, Outcome* outcome) {
       ceil_div(dispatch->threads.y, dispatch->group_size.y),
       ceil_div(dispatch->threads.z, dispatch->group_size.z)};
   launch.group_count = std::uint64_t{launch.groups.x} * launch.groups.y * launch.groups.z;
-  handlers().acquire();
   {
-    const Watched watched(launch);
+    const Watched watched(launch); // before the handlers are there, which tell the watchdog
+    handlers().acquire();
     try {
       dispatch->sanitized ? run_sanitized(launch, *outcome) : run_on_workers(launch);
     } catch (const std::bad_alloc&) {
       launch.fail(Failure::refused, "the system gave no memory for the launch");
     }
+    handlers().release();
   }
-  handlers().release();
   outcome->failure = launch.failure;
   outcome->pc = launch.pc;
   std::snprintf(outcome->message, sizeof outcome->message, "%s", launch.message.c_str());
