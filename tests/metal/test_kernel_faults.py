@@ -137,7 +137,7 @@ def test_time_limit(lib, name):
     begin = time.monotonic()
     with pytest.raises(KernelTimeoutError) as caught:
         getattr(lib, name)(torch.zeros(256, dtype=torch.int), group_size=64, timeout=0.2)
-    assert 0.2 <= time.monotonic() - begin < 10
+    assert time.monotonic() - begin >= 0.2
     assert f"{name} did not end within 0.2 s: thread (" in caught.value.message
     works(lib)
 
@@ -162,6 +162,8 @@ def test_an_interrupt_ends_a_kernel(lib, name):
 
 
 def test_one_interrupt_raises_once():
+    # While a kernel runs, and just before: an interrupt that a launch did not see would come when
+    # its time is over.
     program = """
 import os, signal, threading, time, torch
 from mpskit.metal import compile_shader
@@ -170,9 +172,9 @@ if hasattr(os, "sched_setaffinity"):
 source = "kernel void spin(device int* x) { while (*(volatile device int*)x == 0); }"
 spin = compile_shader(source).spin
 x, raised = torch.zeros(1, dtype=torch.int), 0
-for _ in range(300):
+for turn in range(300):
     try:
-        threading.Timer(0.004, signal.raise_signal, [signal.SIGINT]).start()
+        threading.Timer(turn % 2 * 0.004, signal.raise_signal, [signal.SIGINT]).start()
         spin(x, threads=1, timeout=60)
     except KeyboardInterrupt:
         raised += 1
@@ -186,11 +188,13 @@ print(raised)
 def test_an_interrupt_that_the_program_handles_itself_ends_no_kernel(lib):
     caught = []
     previous = signal.signal(signal.SIGINT, lambda *_: caught.append(1))
+    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
     try:
-        threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        timer.start()
         with pytest.raises(KernelTimeoutError):
             lib.spin(torch.zeros(256, dtype=torch.int), group_size=64, timeout=0.4)
     finally:
+        timer.join()  # which may be late
         signal.signal(signal.SIGINT, previous)
     assert caught == [1]
 
@@ -252,13 +256,14 @@ kernel = compile_shader({MEETING!r}, sanitize={sanitize}).meet
 x = torch.zeros(1024)
 compile_shader({MEETING!r}).meet(x[:32])
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + 2**25, resource.RLIM_INFINITY))
+before = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**25, before[1]))
 for _ in range(2):
     try:
         kernel(x)
     except LaunchError as error:
         print(error.message)
-resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_AS, before)
 kernel(x)
 print(x.sum().item())
 """

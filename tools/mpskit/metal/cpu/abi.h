@@ -117,6 +117,13 @@ struct Dispatch {
   unsigned buffer_count;
 };
 
+// What a dispatch, called with Python's lock held, needs of Python.
+struct Interpreter {
+  int (*check_signals)(); // runs the handlers of signals that came; not 0 where one raised
+  void* (*release_lock)();
+  void (*take_lock)(void* released);
+};
+
 // ---- what came of a dispatch ----
 
 enum class Failure : unsigned { none, refused, fault, timeout, interrupted };

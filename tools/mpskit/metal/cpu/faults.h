@@ -4,6 +4,7 @@
 
 #include "stack.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -25,9 +26,9 @@ constexpr int handled_signals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
                                    SIGTRAP, SIGINT, stop_signal};
 constexpr int signal_count = sizeof handled_signals / sizeof handled_signals[0];
 
-// Where a handler tells the watchdog that the user interrupts the process.
-constexpr char interrupt_byte = 'i';
-volatile int interrupt_pipe = -1;
+// How often the user has interrupted the process, as far as our handlers were there to see it.
+std::atomic<unsigned> interrupts{0};
+volatile int watchdog_pipe = -1; // a byte into it wakes the watchdog
 
 // A place in the block that each OS thread has from its start.
 #if defined(__linux__)
@@ -148,7 +149,8 @@ void Handlers::handle(int signal, siginfo_t* info, void* context) {
     // Python's handler first: a launch that ended before it would return to Python with the
     // interrupt still to come, and raise it a second time.
     handlers().pass_on(signal, info, context);
-    (void)!write(interrupt_pipe, &interrupt_byte, 1);
+    ++interrupts;
+    (void)!write(watchdog_pipe, "i", 1);
   } else if (!interruptible || !interruptible->interrupt(signal, *info, registers)) {
     handlers().pass_on(signal, info, context);
   }

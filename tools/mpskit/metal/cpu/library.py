@@ -28,6 +28,7 @@ from mpskit.metal.cpu.structures import (
     Buffer,
     DispatchRecord,
     Failure,
+    Interpreter,
     KernelRecord,
     Outcome,
     ParameterKind,
@@ -135,8 +136,7 @@ class CpuKernel(Kernel):
 
     def _run(self, memory: Sequence[_Memory], record: DispatchRecord) -> None:
         """Runs a dispatch whose arguments lie in ``memory``, and raises what came of it."""
-        outcome = Outcome()
-        _runtime().mpskit_dispatch(ctypes.byref(record), ctypes.byref(outcome))
+        outcome = _dispatch(record)
         if outcome.failure:
             self._raise_failure(outcome, record)
 
@@ -171,8 +171,7 @@ class SanitizedKernel(CpuKernel):
             buffers += self._pointees(index, place.argument)
         record.sanitized = (Buffer * max(1, len(buffers)))(*buffers)
         record.buffer_count = len(buffers)
-        outcome = Outcome()
-        _runtime().mpskit_dispatch(ctypes.byref(record), ctypes.byref(outcome))
+        outcome = _dispatch(record)
         if outcome.failure == Failure.INTERRUPTED:
             raise KeyboardInterrupt
         reports = list(self._reports(outcome))
@@ -268,6 +267,20 @@ class _Memory:
         return self.argument.element_size()
 
 
+def _dispatch(record: DispatchRecord) -> Outcome:
+    outcome = Outcome()
+    _runtime().mpskit_dispatch(
+        ctypes.byref(record), ctypes.byref(_interpreter()), ctypes.byref(outcome)
+    )
+    return outcome
+
+
+@lru_cache(maxsize=1)
+def _interpreter() -> Interpreter:
+    names = ("PyErr_CheckSignals", "PyEval_SaveThread", "PyEval_RestoreThread")
+    return Interpreter(*(ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p) for name in names))
+
+
 def _is_interruptible() -> bool:
     """Whether Ctrl-C raises KeyboardInterrupt in this thread; a program's own handler may not."""
     return (
@@ -311,9 +324,11 @@ def _runtime() -> ctypes.CDLL:
         flags=["-pthread", "-fvisibility=hidden"],
         depends=[THREAD_HEADER, *sorted(_HERE.rglob("*.h"))],
     )
-    runtime = ctypes.CDLL(str(file))
+    runtime = ctypes.PyDLL(str(file))  # with Python's lock, which a dispatch releases itself
     runtime.mpskit_runtime.restype = ctypes.c_void_p
-    runtime.mpskit_dispatch.argtypes = [ctypes.POINTER(DispatchRecord), ctypes.POINTER(Outcome)]
+    runtime.mpskit_dispatch.argtypes = [
+        ctypes.POINTER(DispatchRecord), ctypes.POINTER(Interpreter), ctypes.POINTER(Outcome)
+    ]  # fmt: skip
     runtime.mpskit_dispatch.restype = None
     return runtime
 

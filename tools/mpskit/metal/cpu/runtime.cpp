@@ -770,6 +770,19 @@ class Watched {
   Launch& launch_;
 };
 
+// While it lives, other threads of Python's can run.
+class LockReleased {
+ public:
+  explicit LockReleased(const Interpreter& python)
+      : python_(python), released_(python.release_lock()) {}
+  ~LockReleased() { python_.take_lock(released_); }
+  LockReleased(const LockReleased&) = delete;
+
+ private:
+  const Interpreter& python_;
+  void* const released_;
+};
+
 void run_on_workers(Launch& launch) {
   const auto helpers = std::min<std::uint64_t>(launch.dispatch->workers, launch.group_count) - 1;
   if (helpers == 0) {
@@ -805,9 +818,10 @@ extern "C" __attribute__((visibility("default"))) const Runtime* mpskit_runtime(
   return &runtime;
 }
 
-// Runs a dispatch to its end, and says what came of it.
+// Runs a dispatch to its end, and says what came of it; not at all where a signal that came
+// before raises an exception in Python.
 extern "C" __attribute__((visibility("default"))) void
-mpskit_dispatch(const Dispatch* dispatch, Outcome* outcome) {
+mpskit_dispatch(const Dispatch* dispatch, const Interpreter* python, Outcome* outcome) {
   Launch launch;
   launch.dispatch = dispatch;
   const auto ceil_div = [](unsigned a, unsigned b) { return (a - 1) / b + 1; };
@@ -819,10 +833,15 @@ mpskit_dispatch(const Dispatch* dispatch, Outcome* outcome) {
   {
     const Watched watched(launch); // before the handlers are there, which tell the watchdog
     handlers().acquire();
-    try {
-      dispatch->sanitized ? run_sanitized(launch, *outcome) : run_on_workers(launch);
-    } catch (const std::bad_alloc&) {
-      launch.fail(Failure::refused, "the system gave no memory for the launch");
+    // Our handlers saw nothing of an interrupt from before, and Python raises it only when it runs
+    // again: when a launch without end would have ended.
+    if (python->check_signals() == 0) {
+      const LockReleased released(*python);
+      try {
+        dispatch->sanitized ? run_sanitized(launch, *outcome) : run_on_workers(launch);
+      } catch (const std::bad_alloc&) {
+        launch.fail(Failure::refused, "the system gave no memory for the launch");
+      }
     }
     handlers().release();
   }

@@ -71,6 +71,16 @@ class DispatchRecord(ctypes.Structure):
     )
 
 
+class Interpreter(ctypes.Structure):
+    """abi::Interpreter."""
+
+    _fields_ = (
+        ("check_signals", ctypes.c_void_p),
+        ("release_lock", ctypes.c_void_p),
+        ("take_lock", ctypes.c_void_p),
+    )
+
+
 _MESSAGE_BYTES = 1024
 
 

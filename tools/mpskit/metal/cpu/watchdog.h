@@ -24,6 +24,7 @@ class Stoppable {
  public:
   // Why threads are to be stopped wherever they are; none while they are not.
   std::atomic<mpskit::abi::Failure> stop{mpskit::abi::Failure::none};
+  const unsigned interrupts_before = interrupts;
 
   virtual double timeout() const = 0; // seconds, 0 for none
   virtual bool interruptible() const = 0;
@@ -39,7 +40,7 @@ class Watchdog {
   Watchdog() {
     if (pipe(pipe_) != 0) return;
     for (int end : pipe_) fcntl(end, F_SETFL, O_NONBLOCK);
-    interrupt_pipe = pipe_[1];
+    watchdog_pipe = pipe_[1];
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error&) {
@@ -78,34 +79,26 @@ class Watchdog {
     Clock::time_point deadline;
   };
 
-  void wake() {
-    const char woken = 'w';
-    (void)!write(pipe_[1], &woken, 1);
-  }
+  void wake() { (void)!write(pipe_[1], "w", 1); }
 
   [[noreturn]] void run() {
     for (;;) {
       pollfd woken{pipe_[0], POLLIN, 0};
       poll(&woken, 1, milliseconds_to_wait());
-      stop_launches(was_interrupted());
+      char bytes[64];
+      while (read(pipe_[0], bytes, sizeof bytes) > 0) {
+      }
+      stop_launches();
     }
   }
 
-  // Whether what woke the thread was an interrupt.
-  bool was_interrupted() {
-    bool interrupted = false;
-    char bytes[64];
-    for (ssize_t count; (count = read(pipe_[0], bytes, sizeof bytes)) > 0;) {
-      interrupted |= std::find(bytes, bytes + count, interrupt_byte) != bytes + count;
-    }
-    return interrupted;
-  }
-
-  void stop_launches(bool interrupted) {
+  void stop_launches() {
     std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     for (const Watched& watched : watched_) {
       Stoppable& launch = *watched.launch;
+      // Counted, not told by the byte: one that ended the launch before must not end this one too.
+      const bool interrupted = interrupts != launch.interrupts_before;
       if (interrupted && launch.interruptible()) launch.stop = Failure::interrupted;
       if (launch.stop == Failure::none && now >= watched.deadline) launch.stop = Failure::timeout;
       if (launch.stop != Failure::none) launch.signal_workers();
