@@ -317,6 +317,23 @@ class ConcurrencyTest(RoundTripTestCase):
                     outcome.output,
                 )
 
+    def test_a_directory_that_its_last_holder_removes_just_now_is_made_again(self) -> None:
+        directory, opened = self.root / ".git" / "mpskit", os.open
+
+        def removed_first(path: Path, *options: int) -> int:
+            if directory.exists() and not removals:
+                removals.append(directory.rmdir())
+            return opened(path, *options)
+
+        removals: list[None] = []
+        with (
+            mock.patch("mpskit.checkout.lock.os.open", removed_first),
+            exclusive(directory, "update", self.root),
+        ):
+            self.assertTrue((directory / "lock").exists())
+        self.assertEqual(len(removals), 1)
+        self.assertFalse(directory.exists())
+
     def test_several_at_once_come_to_one_result(self) -> None:
         command = [sys.executable, "-m", "mpskit", "apply", str(self.root)]
         command += ["--patch-set", str(self.patch_set)]

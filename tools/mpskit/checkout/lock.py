@@ -27,7 +27,6 @@ def exclusive(directory: Path, operation: str, checkout_root: Path) -> Iterator[
     Raises:
         MpskitError: another process holds the lock; names it.
     """
-    directory.mkdir(exist_ok=True)
     path = directory / LOCK_FILE
     try:
         descriptor = _acquire(path, checkout_root)
@@ -46,7 +45,12 @@ def exclusive(directory: Path, operation: str, checkout_root: Path) -> Iterator[
 
 def _acquire(path: Path, checkout_root: Path) -> int:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with contextlib.suppress(FileExistsError):
+            path.parent.mkdir()
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            continue  # the last holder has removed the directory just now
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _still_at(path, descriptor):
