@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from mpskit import interrupts
 from mpskit.errors import MpskitError
 
 _GRACE_SECONDS = 5
@@ -87,13 +88,20 @@ def run(
     log.write(f"$ {_shown(arguments, environment)}\n")
     started = time.monotonic()
     lines = []
-    with _child(arguments, cwd, environment) as child:
-        assert child.stdout is not None
-        for line in child.stdout:
-            lines.append(line)
-            log.write(line)
-            if on_line:
-                on_line(line)
+    with contextlib.ExitStack() as until_it_is_watched:
+        until_it_is_watched.enter_context(interrupts.held())
+        with _start(arguments, cwd, environment) as child:
+            try:
+                until_it_is_watched.close()
+                assert child.stdout is not None
+                for line in child.stdout:
+                    lines.append(line)
+                    log.write(line)
+                    if on_line:
+                        on_line(line)
+            except BaseException:
+                _end(child)
+                raise
     seconds = time.monotonic() - started
     log.write(f"exit status {child.returncode}, {seconds:.1f} s\n\n")
     return Finished(child.returncode, "".join(lines), seconds)
@@ -107,13 +115,12 @@ def _shown(arguments: Sequence[str], environment: Mapping[str, str] | None) -> s
     )
 
 
-@contextlib.contextmanager
-def _child(
+def _start(
     arguments: Sequence[str], cwd: Path | None, environment: Mapping[str, str] | None
-) -> Iterator[subprocess.Popen[str]]:
-    """The running program, in a process group of its own that is gone at the end."""
+) -> subprocess.Popen[str]:
+    """The running program, in a process group of its own."""
     try:
-        child = subprocess.Popen(
+        return subprocess.Popen(
             arguments,
             cwd=cwd,
             env={**os.environ, "LC_ALL": "C", **(environment or {})},
@@ -129,12 +136,6 @@ def _child(
             f"{arguments[0]} cannot be run: {error.strerror}.",
             hint="`mpskit doctor` says what is missing here and how to get it.",
         ) from None
-    with child:
-        try:
-            yield child
-        except BaseException:
-            _end(child)
-            raise
 
 
 def _end(child: subprocess.Popen[str]) -> None:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import torch
 
+from mpskit import interrupts
 from mpskit.errors import MpskitError
 from mpskit.verify.implementation import Implementation, compile_kernels
 from mpskit.verify.log_softmax import IMPLEMENTATIONS
@@ -293,19 +294,22 @@ def _run_pytest(
 ) -> int:
     """Runs pytest on the suite and gives its reports to ``tally``; returns the exit code."""
     reports, write_end = os.pipe()
-    process = subprocess.Popen(
-        [*_pytest_command(), *arguments, f"--report-fd={write_end}"],
-        stdout=output,
-        stderr=output,
-        pass_fds=(write_end,),
-        env=environment,
-        start_new_session=True,
-    )
-    os.close(write_end)
-    with _ended(process), os.fdopen(reports, encoding="utf-8") as stream:
-        for event in map(json.loads, stream):
-            tally.take(event)
-        return process.wait()
+    with ExitStack() as until_it_is_watched:
+        until_it_is_watched.enter_context(interrupts.held())
+        process = subprocess.Popen(
+            [*_pytest_command(), *arguments, f"--report-fd={write_end}"],
+            stdout=output,
+            stderr=output,
+            pass_fds=(write_end,),
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(write_end)
+        with _ended(process), os.fdopen(reports, encoding="utf-8") as stream:
+            until_it_is_watched.close()
+            for event in map(json.loads, stream):
+                tally.take(event)
+            return process.wait()
 
 
 @contextmanager

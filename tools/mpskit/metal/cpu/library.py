@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpskit import interrupts
 from mpskit.metal import cache
 from mpskit.metal.arguments import Packed
 from mpskit.metal.codegen.diagnostics import message_flags, read_messages
@@ -130,7 +129,7 @@ class CpuKernel(Kernel):
                 group_size=Uint3(*dispatch.group_size),
                 workers=torch.get_num_threads(),
                 timeout=dispatch.timeout or 0.0,
-                interruptible=_is_interruptible(),
+                interruptible=interrupts.are_raised(),
             ),
         )
 
@@ -279,14 +278,6 @@ def _dispatch(record: DispatchRecord) -> Outcome:
 def _interpreter() -> Interpreter:
     names = ("PyErr_CheckSignals", "PyEval_SaveThread", "PyEval_RestoreThread")
     return Interpreter(*(ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p) for name in names))
-
-
-def _is_interruptible() -> bool:
-    """Whether Ctrl-C raises KeyboardInterrupt in this thread; a program's own handler may not."""
-    return (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
 
 
 def _cell_bytes(size: int) -> int:
