@@ -169,6 +169,10 @@ BROKEN: dict[str, list[tuple[str, str]]] = {
          "simd_sum"),
         (in_kernel("uint rows = 4;\nif (lane < 2) rows = 2;\n"
                    "for (uint i = 0; i < rows; ++i) x[i] = simd_sum(x[i]);"), "simd_sum"),
+        (in_kernel("uint best = 0;\ndo { best = simd_max(best);\nx[best] = 1;\n"
+                   "if (lane < 4) best = lane; } while (best < n);"), "simd_max"),
+        (in_kernel("uint last = 0;\nif (local == 0) last = n;\n"
+                   "if (last == 4) x[0] = simd_sum(x[1]);"), "simd_sum"),
     ],
     "index-overflow": [
         (in_kernel("ulong at = tid * n;\nx[at] = 0;"), "* n"),
@@ -324,6 +328,13 @@ RIGHT: dict[str, list[str]] = {
         in_kernel("for (uint i = lane; i < n; i += 32) x[i] = 0;\nx[tid] = simd_sum(x[tid]);"),
         in_kernel("for (uint i = 0; i < n; ++i) x[i] = simd_sum(x[tid]);"),
         in_kernel("for (uint i = lane; i < 1024; i += 32) x[i] = simd_sum(x[i]);"),
+        in_kernel("for (uint i = 0; i < 64; i += 32) { uint at = i + lane;\nx[at] = 0; }\n"
+                  "for (uint i = 0; i < n; i += 32) { x[i + lane] = simd_sum(x[i]); }"),
+        in_kernel("uint best = n;\ndo { if (lane < 4) best = lane;\nbest = simd_min(best); }"
+                  " while (best < n);"),
+        in_kernel("threadgroup uint one, last;\nif (local == 0) last = n;\n"
+                  "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+                  "if (last == 4) x[0] = simd_sum(x[1]);"),
         in_kernel("for (uint i = 16; i > 0; i >>= 1) x[tid] += simd_shuffle_down(x[tid], i);"),
         in_kernel("while (true) { if (simd_all(x[tid] > 0)) break;\nx[tid] = simd_sum(x[tid]); }"),
         in_kernel("for (uint i = 0; i < n; ++i) {\nif (i == 3) continue;\n"

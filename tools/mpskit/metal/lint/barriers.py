@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from mpskit.metal.frontend.collectives import names_of_collectives
 from mpskit.metal.frontend.structure import Function, Program, Run
-from mpskit.metal.lint.lanes import ThreadValues
+from mpskit.metal.lint.lanes import ThreadValues, threadgroup_names
 from mpskit.metal.lint.rules import Finding
-from mpskit.metal.lint.statements import Statements, end_of_expression
+from mpskit.metal.lint.statements import Statements
 
 _UPDATES = frozenset({"+=", "-=", "*=", "/=", "&=", "|=", "^=", "++", "--"})
 
@@ -20,30 +20,9 @@ def missing_barriers(program: Program) -> Iterator[Finding]:
     collectives = names_of_collectives(program)
     for function in program.functions:
         if function.body is not None:
-            names = _threadgroup_names(program, function.body)
+            names = threadgroup_names(program, function.body)
             if names:
                 yield from _unfenced_reads(program, function, names, collectives)
-
-
-def _threadgroup_names(program: Program, body: Run) -> set[str]:
-    """The `threadgroup` arrays and variables, not pointers, that a kernel declares."""
-    names: set[str] = set()
-    end = body.begin
-    for index in body:
-        if program.text(index) != "threadgroup" or index < end:
-            continue
-        end = end_of_expression(program, index, body.end)
-        while program.text(end) == ",":
-            end = end_of_expression(program, end + 1, body.end)
-        items = program.split(Run(index + 1, end))
-        if not items or {"*", "&"} & {program.text(i) for i in items[0]}:
-            continue
-        if any("atomic" in program.text(i) for i in items[0]):
-            continue
-        for item in items:
-            if (name := program.declared_name(item)) is not None:
-                names.add(program.text(name))
-    return names
 
 
 def _names_one_thread(program: Program, values: ThreadValues, condition: Run) -> bool:

@@ -36,7 +36,11 @@ class LaneValues:
         self._program = program
         self.lanes: set[str] = set()
         self._names: set[str] = set()
+        # Where names come to differ, and where all lanes give them one value again.
         self._assigned: dict[str, list[int]] = {}
+        self._evened: dict[str, list[int]] = {}
+        # One value for all threads, whichever of them assigns it.
+        self._shared = threadgroup_names(program, function.body) if function.body else set()
         for run in program.split(function.parameters):
             attributes = {attribute.name for attribute in program.attributes(run)}
             name = program.declared_name(run)
@@ -70,13 +74,16 @@ class LaneValues:
         name = program.tokens[index - 1]
         if name.kind != "identifier" or program.text(index - 2) in (".", "->", "::"):
             return
+        if name.text in self._shared:
+            return
         end = min(end, index + _LONGEST_VALUE)
         value = Run(index + 1, end_of_expression(program, index + 1, end))
         if diverged or self.varies(value):
             self._names.add(name.text)
-            self._assigned.setdefault(name.text, []).append(index)
+            _note(self._assigned, name.text, index)
         elif text == "=":
             self._names.discard(name.text)
+            _note(self._evened, name.text, index)
 
     def varies(self, run: Run, loop: Run | None = None) -> bool:
         """Whether an expression differs from lane to lane.
@@ -106,9 +113,8 @@ class LaneValues:
         return text in self._names or (loop is not None and self._is_assigned(text, loop))
 
     def _is_assigned(self, name: str, loop: Run) -> bool:
-        places = self._assigned.get(name, [])
-        at = bisect.bisect_left(places, loop.begin)
-        return at < len(places) and places[at] < loop.end
+        """Whether a name differs at the end of a loop's body because of what the body does."""
+        return _last(self._assigned, name, loop) > _last(self._evened, name, loop)
 
     def _is_made_uniform(self, index: int) -> bool:
         """Whether the part of a name's value that is used is the same in a simdgroup."""
@@ -162,6 +168,42 @@ class ThreadValues(LaneValues):
 
     def _is_made_uniform(self, index: int) -> bool:
         return self._program.text(index + 1) == "["
+
+
+def threadgroup_names(program: Program, body: Run) -> set[str]:
+    """The `threadgroup` arrays and variables, not pointers, that a body declares."""
+    names: set[str] = set()
+    end = body.begin
+    for index in body:
+        if program.text(index) != "threadgroup" or index < end:
+            continue
+        end = end_of_expression(program, index, body.end)
+        while program.text(end) == ",":
+            end = end_of_expression(program, end + 1, body.end)
+        items = program.split(Run(index + 1, end))
+        if not items or {"*", "&"} & {program.text(i) for i in items[0]}:
+            continue
+        if any("atomic" in program.text(i) for i in items[0]):
+            continue
+        for item in items:
+            if (name := program.declared_name(item)) is not None:
+                names.add(program.text(name))
+    return names
+
+
+def _note(places: dict[str, list[int]], name: str, index: int) -> None:
+    """Adds a place to a name's, which stay in order; passes over a body come to them again."""
+    known = places.setdefault(name, [])
+    at = bisect.bisect_left(known, index)
+    if at == len(known) or known[at] != index:
+        known.insert(at, index)
+
+
+def _last(places: dict[str, list[int]], name: str, loop: Run) -> int:
+    """The last of a name's places in a loop, or -1."""
+    known = places.get(name, [])
+    at = bisect.bisect_left(known, loop.end) - 1
+    return known[at] if at >= 0 and known[at] >= loop.begin else -1
 
 
 # What to add to a bound that itself is included, or excluded.

@@ -113,8 +113,8 @@ class Statements:
 
 
 def end_of_expression(program: Program, index: int, end: int) -> int:
-    """The ``;`` or ``,`` behind the expression that begins at a token."""
-    while index < end and program.text(index) not in (";", ","):
+    """The ``;``, ``,`` or closing bracket behind the expression that begins at a token."""
+    while index < end and program.text(index) not in (";", ",", ")", "]", "}"):
         opens = program.text(index) in ("(", "[", "{")
         index = program.close(index) + 1 if opens else index + 1
     return index
