@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import stat
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -12,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from mpskit.errors import MpskitError
-from mpskit.verify.reports import write_junit, write_report
+from mpskit.verify.reports import check_report_file, write_junit, write_report
 from mpskit.verify.reports.html import html
 from mpskit.verify.reports.junit import junit
 from mpskit.verify.reports.markdown import markdown
@@ -124,11 +125,26 @@ def test_markdown() -> None:
     assert evil.replace("\\|", "").count("|") == 6
 
 
+def test_markdown_has_no_markup_of_a_samples_name() -> None:
+    name = "a[b](c) [d][e] $x$ ~~y~~ &lt; float32[2, 3]\nnext"
+    seen = replace(SEEN, worst={"float32": WorstError(1.5, name)})
+    text = markdown(replace(GREEN, ops={"a_b": seen}))
+    escaped = r"a[b\](c) [d\][e] \$x\$ \~\~y\~\~ \&lt; float32[2, 3] next"
+    assert f"| float32 | 40 | 1.50 | 3.00 | {escaped} |" in text.splitlines()
+    assert "## a\\_b" in text.splitlines()
+
+
+def test_the_chosen_part_can_be_pasted() -> None:
+    chosen = replace(GREEN, chosen=("-k", "dims and not float16"))
+    assert "- part of the suite: -k 'dims and not float16'" in markdown(chosen).splitlines()
+    assert "-k 'dims and not float16'" in Page(html(chosen)).of("dd")
+
+
 def test_junit() -> None:
     (suite,) = ElementTree.fromstring(junit(RESULT))
     assert suite.attrib == {
         "name": "mpskit test, cpu backend", "tests": "2", "failures": "1", "errors": "0",
-        "skipped": "2", "time": "12.340",
+        "skipped": "1", "time": "12.340",
     }  # fmt: skip
     failed, skipped = suite
     assert failed.attrib == {"classname": "test_ops.TestX", "name": "test_y", "time": "0.250"}
@@ -140,8 +156,15 @@ def test_junit() -> None:
 def test_junit_has_files_that_cannot_be_imported() -> None:
     broken = Failure("test_x.py", "SyntaxError", "mpskit test")
     (suite,) = ElementTree.fromstring(junit(replace(RESULT, failures=(broken,), cases=())))
-    assert suite.attrib["errors"] == "1"
+    assert (suite.attrib["tests"], suite.attrib["errors"], len(suite)) == ("1", "1", 1)
     assert suite[0][0].tag == "error"
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.html"
+    os.mkfifo(pipe)
+    with pytest.raises(MpskitError, match="is no regular file"):
+        check_report_file(pipe)
 
 
 @pytest.mark.parametrize("suffix", [".html", ".md", ".json"])

@@ -42,11 +42,15 @@ def check_writable(file: Path) -> None:
     """Refuses a file that cannot be written.
 
     Raises:
-        MpskitError: it is a folder, or lies in a folder that is missing or not to be written to.
+        MpskitError: it is a folder or a device, or lies in a folder that is missing or not to be
+            written to.
     """
     folder = file.absolute().parent
     if file.is_dir():
         raise MpskitError(f"{file} is a folder.", hint="Name a file in it.")
+    if file.exists() and not file.is_file():
+        # A report takes the place of what has its name, and that of /dev/null must stay.
+        raise MpskitError(f"{file} is no regular file.", hint="Name one that is, or a new one.")
     if not folder.is_dir():
         raise MpskitError(
             f"{file} cannot be written: there is no folder {folder}.",

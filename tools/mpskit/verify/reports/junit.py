@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from xml.etree import ElementTree
 
 from mpskit.verify.reports.result import Failure, SuiteResult
@@ -13,13 +14,15 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 def junit(result: SuiteResult) -> str:
     """The run as one test suite; a failure's text ends with the line that runs it again."""
+    broken = _broken(result)
+    outcomes = Counter(case.outcome for case in result.cases)
     suite = ElementTree.Element(
         "testsuite",
         name=f"mpskit test, {result.backend} backend",
-        tests=str(len(result.cases)),
-        failures=str(sum(case.outcome == "failed" for case in result.cases)),
-        errors=str(len(_broken(result))),
-        skipped=str(result.skipped),
+        tests=str(len(result.cases) + len(broken)),
+        failures=str(outcomes["failed"]),
+        errors=str(len(broken)),
+        skipped=str(outcomes["skipped"]),
         time=f"{result.seconds:.3f}",
     )
     again = {failure.test: failure.reproduce for failure in result.failures}
@@ -37,7 +40,7 @@ def junit(result: SuiteResult) -> str:
             _add(element, "failure", case.message, f"again: {again.get(case.test, '')}")
         elif case.outcome == "skipped":
             _add(element, "skipped", case.message)
-    for failure in _broken(result):
+    for failure in broken:
         element = ElementTree.SubElement(suite, "testcase", classname=failure.test, name="collect")
         _add(element, "error", failure.message, f"again: {failure.reproduce}")
     ElementTree.indent(suite)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from mpskit.markdown import markdown_table
@@ -15,6 +16,9 @@ from mpskit.verify.reports.tables import (
     tests_table,
 )
 
+# What begins or ends markup inside a line: emphasis, code, links, HTML, entities, formulas.
+_MARKUP = re.compile(r"[\\|*_`<&~$]|\](?=[(\[])")
+
 
 def markdown(result: SuiteResult) -> str:
     """The whole report."""
@@ -27,7 +31,7 @@ def _parts(result: SuiteResult) -> Iterator[str]:
     for failure in result.failures:
         yield from _failure(failure)
     for name, op in result.ops.items():
-        yield f"## {name}"
+        yield f"## {_text(name)}"
         for table in (accuracy_table(op), layouts_table(op), launches_table(op.launches)):
             yield from _table(table, "###")
     yield from _table(tests_table(result), "##")
@@ -58,9 +62,7 @@ def _cells(row: Iterable[str]) -> tuple[str, ...]:
 
 def _text(value: str) -> str:
     """A text in which nothing is markup; in particular, none that ends a table's cell."""
-    for mark in ("\\", "|", "*", "_", "`", "<"):
-        value = value.replace(mark, f"\\{mark}")
-    return value
+    return _MARKUP.sub(r"\\\g<0>", value).replace("\n", " ")
 
 
 def _block(text: str) -> str:

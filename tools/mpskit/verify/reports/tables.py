@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -101,7 +102,7 @@ def facts(result: SuiteResult) -> list[tuple[str, str]]:
         ("samples", str(sum(result.samples.values()))),
         ("launches", str(sum(result.launches.values()))),
         ("backend", result.backend + (", every access watched" if result.sanitize else "")),
-        ("part of the suite", " ".join(result.chosen)),
+        ("part of the suite", shlex.join(result.chosen)),
         ("never launched", "" if result.chosen else ", ".join(result.never_launched)),
         ("torch", result.torch),
         ("date", result.date),
